@@ -1,0 +1,120 @@
+/**
+ * What an engine is: the one seam between Sandgate and whatever runs machines. Every method is
+ * idempotent and safe to call again after a crash of either side. An engine knows nothing of the
+ * database, and touches only what carries this installation's id. `test/engines` is its definition of done.
+ */
+export interface Engine {
+  /** Such as `docker`; one lease an engine name. */
+  readonly name: string;
+  /** Parts of a spec that are honoured; see services/sandbox/domain/requirements.ts. */
+  features(): readonly string[];
+  /** @throws EngineUnavailable */
+  capacity(): Promise<Capacity>;
+  /**
+   * Brings up generation N of a sandbox, keeping its disk; returns at once if it is up already.
+   * A machine of an older generation is stopped first; an N lower than the engine has seen is refused.
+   * @returns the machine as it is then
+   * @throws EngineFailure where trying again cannot help, EngineUnavailable where it can
+   */
+  ensureRunning(allocation: Allocation, signal: AbortSignal): Promise<Instance>;
+  /**
+   * Stops a machine: asks it to end, and kills it after the grace. Its disk stays.
+   * @returns the machine as it is then, or undefined where the engine has none
+   * @throws EngineUnavailable
+   */
+  stop(sandboxId: string, graceMs: number): Promise<Instance | undefined>;
+  /**
+   * Removes machine and disk; nothing to remove is success.
+   * @throws EngineUnavailable
+   */
+  remove(sandboxId: string): Promise<void>;
+  /**
+   * Every machine of this installation, running or not.
+   * @throws EngineUnavailable
+   */
+  list(): Promise<Instance[]>;
+  /**
+   * Sandbox ids whose machine changed; only a hint, `list` is the truth. Ends when the engine goes away.
+   * @throws EngineUnavailable
+   */
+  watch(signal: AbortSignal): AsyncIterable<string>;
+  close(): Promise<void>;
+}
+
+/** Room of an engine's host, all of it. */
+export interface Capacity {
+  vcpus: number;
+  memoryMib: number;
+}
+
+/** What the engine needs to bring one run up. */
+export interface Allocation {
+  sandboxId: string;
+  orgId: string;
+  generation: number;
+  /** The sandbox's name; the hostname is made from it. */
+  name: string;
+  spec: EngineSpec;
+  /** Credentials for the pull; undefined: none. `auto` is resolved by the engine. */
+  registry: RegistryCredentials;
+}
+
+export type RegistryCredentials =
+  | { mode: "auto" }
+  | { mode: "anonymous" }
+  | { mode: "inline"; username: string; password: string };
+
+/** The resolved spec as far as an engine is concerned; grows with what engines honour. */
+export interface EngineSpec {
+  image: string;
+  resources: { vcpus: number; memoryMib: number; diskSizeMib: number | null };
+  runtime: {
+    /** null: the image's own; [] is an override with nothing in it. */
+    cmd: string[] | null;
+    entrypoint: string[] | null;
+    shell: string | null;
+    user: string | null;
+    workdir: string | null;
+  };
+  env: { key: string; value: string }[];
+  labels: Record<string, string>;
+  rlimits: { resource: string; soft: number; hard: number }[];
+  mounts: {
+    type: "bind" | "named" | "tmpfs" | "disk_image";
+    guest: string;
+    options: { nodev: boolean; noexec: boolean; nosuid: boolean; readonly: boolean };
+    /** tmpfs only. */
+    sizeMib?: number | null;
+  }[];
+  network: { enabled: boolean };
+  pullPolicy: "if_missing" | "always" | "never";
+  securityProfile: "default" | "restricted";
+}
+
+/** A machine as the engine sees it. */
+export interface Instance {
+  sandboxId: string;
+  generation: number;
+  state: "created" | "running" | "ended";
+  /** The engine's clock. */
+  startedAt: Date | null;
+  endedAt: Date | null;
+  /** Set when ended. */
+  exitCode: number | null;
+  outOfMemory: boolean;
+}
+
+/** A start that cannot succeed as it is asked for; the message is shown to the sandbox's owner. */
+export class EngineFailure extends Error {
+  override name = "EngineFailure";
+}
+
+/** No room for the run now. */
+export class InsufficientCapacity extends Error {
+  override name = "InsufficientCapacity";
+}
+
+/** The engine does not answer; try again later. */
+export class EngineUnavailable extends Error {
+  override name = "EngineUnavailable";
+}

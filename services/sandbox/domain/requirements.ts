@@ -1,0 +1,71 @@
+import type { FieldFault } from "../../../runtime/errors.ts";
+import type { Mount, SandboxSpec, SealedSpec } from "./spec.ts";
+
+/** A part of a spec that an engine may or may not honour, and where the spec asks for it. */
+export interface Requirement {
+  feature: string;
+  /** Public path of the field, such as `mounts[0]`. */
+  field: string;
+}
+
+/** Everything that engines may claim in `Engine.features()`. */
+export const FEATURES = [
+  "init",
+  "lifecycle.idle_timeout_secs",
+  "mounts.bind",
+  "mounts.bind.quota_mib",
+  "mounts.disk_image",
+  "mounts.host_permissions",
+  "mounts.named",
+  "mounts.stat_virtualization",
+  "mounts.tmpfs",
+  "network.max_connections",
+  "network.policy",
+  "network.secrets",
+  "network.strict",
+  "patches",
+  "registry.specific",
+  "resources.disk_size_mib",
+  "runtime.log_level",
+  "runtime.scripts",
+] as const;
+
+export type Feature = (typeof FEATURES)[number];
+
+/** What this spec asks of an engine beyond what every engine does. Pure. */
+export function requirements(spec: SandboxSpec, sealed: SealedSpec): Requirement[] {
+  const needs: [boolean, Feature, string][] = [
+    [spec.init !== null, "init", "init"],
+    [(spec.lifecycle.idleTimeoutSecs ?? 0) > 0, "lifecycle.idle_timeout_secs", "lifecycle.idle_timeout_secs"],
+    [spec.network.maxConnections !== null, "network.max_connections", "network.max_connections"],
+    [spec.network.policy !== null, "network.policy", "network.policy"],
+    [(spec.network.secrets?.entries.length ?? 0) > 0, "network.secrets", "network.secrets"],
+    [spec.network.strict, "network.strict", "network.strict"],
+    [sealed.patches.length > 0, "patches", "patches"],
+    [spec.registry.mode === "specific", "registry.specific", "registry.credential_id"],
+    [spec.resources.diskSizeMib !== null, "resources.disk_size_mib", "resources.disk_size_mib"],
+    [spec.runtime.logLevel !== null, "runtime.log_level", "runtime.log_level"],
+    [Object.keys(spec.runtime.scripts).length > 0, "runtime.scripts", "runtime.scripts"],
+  ];
+  const plain = needs.filter(([asked]) => asked).map(([, feature, field]) => ({ feature, field }));
+  return [...plain, ...spec.mounts.flatMap((mount, i) => mountRequirements(mount, `mounts[${i}]`))];
+}
+
+function mountRequirements(mount: Mount, field: string): Requirement[] {
+  const found: Requirement[] = [{ feature: `mounts.${mount.type}`, field }];
+  if (mount.type !== "bind" && mount.type !== "named") return found;
+  if (mount.statVirtualization !== "strict")
+    found.push({ feature: "mounts.stat_virtualization", field: `${field}.stat_virtualization` });
+  if (mount.hostPermissions !== "private")
+    found.push({ feature: "mounts.host_permissions", field: `${field}.host_permissions` });
+  if (mount.type === "bind" && mount.quotaMib !== null)
+    found.push({ feature: "mounts.bind.quota_mib", field: `${field}.quota_mib` });
+  return found;
+}
+
+/** The faults of a spec on an engine with these features; empty: it can run there. Pure. */
+export function unsupported(needs: readonly Requirement[], features: readonly string[]): FieldFault[] {
+  return needs
+    .filter(({ feature }) => !features.includes(feature))
+    .map(({ field }) => ({ field, message: "is not supported by this deployment's engine" }));
+}
