@@ -26,6 +26,7 @@ export const FEATURES = [
   "patches",
   "registry.specific",
   "resources.disk_size_mib",
+  "rlimits.as",
   "runtime.log_level",
   "runtime.scripts",
 ] as const;
@@ -48,6 +49,8 @@ export function requirements(spec: SandboxSpec, sealed: SealedSpec): Requirement
     [Object.keys(spec.runtime.scripts).length > 0, "runtime.scripts", "runtime.scripts"],
   ];
   const plain = needs.filter(([asked]) => asked).map(([, feature, field]) => ({ feature, field }));
+  const as = spec.rlimits.findIndex(({ resource }) => resource === "as");
+  if (as >= 0) plain.push({ feature: "rlimits.as", field: `rlimits[${as}]` });
   return [...plain, ...spec.mounts.flatMap((mount, i) => mountRequirements(mount, `mounts[${i}]`))];
 }
 
