@@ -1,0 +1,78 @@
+import { createHash } from "node:crypto";
+import { PrismaPg } from "@prisma/adapter-pg";
+import { makeTypedQueryFactory, type TypedSql } from "@prisma/client/runtime/client";
+import { PrismaClient } from "./client/client.ts";
+
+/** The database as stores see it. Values come out plain: Date, number, bigint, string, parsed JSON. */
+export interface Database {
+  /** Models, for cold paths. */
+  prisma: PrismaClient;
+  /** One statement, prepared once a connection; parameters are `$1`, `$2`, … */
+  query<Row>(sql: string, ...values: unknown[]): Promise<Row[]>;
+  close(): Promise<void>;
+}
+
+/** How PostgreSQL refused a statement. */
+export interface Refusal {
+  /** SQLSTATE, such as `23505`. */
+  code: string;
+  constraint: string | undefined;
+}
+
+/**
+ * Opens a pool on a `postgresql://` URL; connects on first use.
+ * @param poolSize most connections held
+ */
+export function openDatabase(url: string, { poolSize = 10 } = {}): Database {
+  const adapter = new PrismaPg(
+    { connectionString: url, max: poolSize, connectionTimeoutMillis: 5_000 },
+    { statementNameGenerator: ({ sql }) => statementName(sql) },
+  );
+  const prisma = new PrismaClient({ adapter });
+  return {
+    prisma,
+    query: <Row>(sql: string, ...values: unknown[]) => {
+      // The factory's result type is open; the store that wrote the SQL names the row.
+      const typed = makeTypedQueryFactory(sql)(...values) as TypedSql<unknown[], Row>;
+      return prisma.$queryRawTyped(typed);
+    },
+    close: () => prisma.$disconnect(),
+  };
+}
+
+// Statements are few and written by us, so the cache stays small; one that Prisma
+// generates is left unprepared, for those can be many.
+const names = new Map<string, string>();
+const MOST_NAMES = 500;
+
+function statementName(sql: string): string {
+  const known = names.get(sql);
+  if (known !== undefined) return known;
+  if (names.size >= MOST_NAMES) return "";
+  const name = createHash("sha1").update(sql).digest("base64url");
+  names.set(sql, name);
+  return name;
+}
+
+/** What PostgreSQL said, where an error is a refused statement; else undefined. */
+export function refusal(error: unknown): Refusal | undefined {
+  const cause = dig(error, "meta", "driverAdapterError", "cause") ?? dig(error, "cause");
+  const code = dig(cause, "originalCode");
+  if (typeof code !== "string") return undefined;
+  return { code, constraint: constraintOf(cause) };
+}
+
+function constraintOf(cause: unknown): string | undefined {
+  const named = dig(cause, "constraint", "index");
+  if (typeof named === "string") return named;
+  const quoted = /constraint "([^"]+)"/.exec(String(dig(cause, "originalMessage") ?? ""));
+  return quoted?.[1];
+}
+
+function dig(value: unknown, ...path: string[]): unknown {
+  return path.reduce<unknown>(
+    (at, key) =>
+      typeof at === "object" && at !== null ? (at as Record<string, unknown>)[key] : undefined,
+    value,
+  );
+}
