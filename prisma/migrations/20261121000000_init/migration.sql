@@ -81,7 +81,7 @@ CREATE TABLE sandbox.sandboxes (
   last_failure_message text,
   expires_at           timestamptz(6),
   destroyed_at         timestamptz(6),
-  CHECK ((status = 'starting') = (status_reason IS NOT NULL) OR destroyed_at IS NOT NULL)
+  CHECK (status_reason IS NULL OR status = 'starting')
 );
 -- A destroyed sandbox frees its name and slug at once.
 CREATE UNIQUE INDEX sandboxes_name_key ON sandbox.sandboxes (org_id, name) WHERE destroyed_at IS NULL;
@@ -121,6 +121,16 @@ CREATE TABLE sandbox.sealed_specs (
   sandbox_id uuid PRIMARY KEY REFERENCES sandbox.sandboxes (id) ON DELETE CASCADE,
   sealed     bytea NOT NULL
 );
+
+-- Seconds from running to the limit of a run, null without one. A sandbox without a workload is
+-- idle from the moment it runs.
+CREATE FUNCTION sandbox.limit_secs(spec jsonb) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT least(
+    nullif((spec->'lifecycle'->>'maxDurationSecs')::bigint, 0),
+    CASE WHEN spec->'runtime'->>'cmd' IS NULL AND spec->'runtime'->>'entrypoint' IS NULL
+         THEN nullif((spec->'lifecycle'->>'idleTimeoutSecs')::bigint, 0) END)
+$$;
 
 -- orchestrator -------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 import type { FieldFault } from "../../../runtime/errors.ts";
-import type { Mount, SandboxSpec, SealedSpec } from "./spec.ts";
+import type { Mount, SandboxSpec } from "./spec.ts";
 
 /** A part of a spec that an engine may or may not honour, and where the spec asks for it. */
 export interface Requirement {
@@ -24,7 +24,6 @@ export const FEATURES = [
   "network.secrets",
   "network.strict",
   "patches",
-  "registry.specific",
   "resources.disk_size_mib",
   "rlimits.as",
   "runtime.log_level",
@@ -33,17 +32,20 @@ export const FEATURES = [
 
 export type Feature = (typeof FEATURES)[number];
 
-/** What this spec asks of an engine beyond what every engine does. Pure. */
-export function requirements(spec: SandboxSpec, sealed: SealedSpec): Requirement[] {
+/** What this spec, with that many patches, asks of an engine beyond what every engine does. Pure. */
+export function requirements(spec: SandboxSpec, patches: number): Requirement[] {
   const needs: [boolean, Feature, string][] = [
     [spec.init !== null, "init", "init"],
-    [(spec.lifecycle.idleTimeoutSecs ?? 0) > 0, "lifecycle.idle_timeout_secs", "lifecycle.idle_timeout_secs"],
+    [
+      (spec.lifecycle.idleTimeoutSecs ?? 0) > 0,
+      "lifecycle.idle_timeout_secs",
+      "lifecycle.idle_timeout_secs",
+    ],
     [spec.network.maxConnections !== null, "network.max_connections", "network.max_connections"],
     [spec.network.policy !== null, "network.policy", "network.policy"],
     [(spec.network.secrets?.entries.length ?? 0) > 0, "network.secrets", "network.secrets"],
     [spec.network.strict, "network.strict", "network.strict"],
-    [sealed.patches.length > 0, "patches", "patches"],
-    [spec.registry.mode === "specific", "registry.specific", "registry.credential_id"],
+    [patches > 0, "patches", "patches"],
     [spec.resources.diskSizeMib !== null, "resources.disk_size_mib", "resources.disk_size_mib"],
     [spec.runtime.logLevel !== null, "runtime.log_level", "runtime.log_level"],
     [Object.keys(spec.runtime.scripts).length > 0, "runtime.scripts", "runtime.scripts"],
@@ -67,7 +69,10 @@ function mountRequirements(mount: Mount, field: string): Requirement[] {
 }
 
 /** The faults of a spec on an engine with these features; empty: it can run there. Pure. */
-export function unsupported(needs: readonly Requirement[], features: readonly string[]): FieldFault[] {
+export function unsupported(
+  needs: readonly Requirement[],
+  features: readonly string[],
+): FieldFault[] {
   return needs
     .filter(({ feature }) => !features.includes(feature))
     .map(({ field }) => ({ field, message: "is not supported by this deployment's engine" }));

@@ -203,3 +203,6 @@ export type Registry =
   | { mode: "anonymous" }
   | { mode: "specific"; credentialId: string }
   | { mode: "inline" };
+
+/** What an unset field of a request stands for. */
+export const DEFAULTS = { vcpus: 1, memoryMib: 512 } as const;

@@ -1,0 +1,56 @@
+import { randomUUID } from "node:crypto";
+import { EventEmitter, on } from "node:events";
+import type { Change } from "./domain/sandbox.ts";
+
+/** A change and the cursor behind it; `change` undefined: anything may have changed. */
+export interface Watched {
+  cursor: string;
+  change: Change | undefined;
+}
+
+/** The changes made through this process, with a short memory for watchers that come back. */
+export interface Changes {
+  publish(change: Change): void;
+  /** From behind `cursor` on, or from now on where it is empty; ends with the signal. */
+  watch(cursor: string, signal: AbortSignal): AsyncGenerator<Watched>;
+}
+
+/** @param memory how many changes a watcher may have missed and still resume */
+export function createChanges(memory = 10_000): Changes {
+  // A cursor of another process, or of this one's former life, cannot be resumed.
+  const epoch = randomUUID();
+  const emitter = new EventEmitter().setMaxListeners(0);
+  const recent: Change[] = [];
+  let sequence = 0;
+
+  const cursorAt = (at: number) => `${epoch}.${at}`;
+  const missedSince = (cursor: string): Watched[] => {
+    const [of, at] = cursor.split(".");
+    const seen = Number(at);
+    const first = sequence - recent.length;
+    if (of !== epoch || !(seen >= first && seen <= sequence))
+      return [{ cursor: cursorAt(sequence), change: undefined }];
+    return recent
+      .slice(seen - first)
+      .map((change, i) => ({ cursor: cursorAt(seen + i + 1), change }));
+  };
+
+  return {
+    publish(change) {
+      sequence += 1;
+      recent.push(change);
+      // Trimmed in strides, for a shift an event would move the whole memory each time.
+      if (recent.length >= memory * 2) recent.splice(0, recent.length - memory);
+      emitter.emit("change", { cursor: cursorAt(sequence), change } satisfies Watched);
+    },
+    async *watch(cursor, signal) {
+      const live = on(emitter, "change", { signal });
+      yield* missedSince(cursor);
+      try {
+        for await (const [watched] of live) yield watched as Watched;
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      }
+    },
+  };
+}

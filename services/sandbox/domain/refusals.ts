@@ -1,0 +1,76 @@
+import type { FieldFault } from "../../../runtime/errors.ts";
+import { ServiceError } from "../../../runtime/errors.ts";
+import type { SandboxContext } from "../context.ts";
+import { type Action, HOLDS_COMPUTE, refuses } from "./lifecycle.ts";
+import { requirements, unsupported } from "./requirements.ts";
+import type { Sandbox, SandboxKey } from "./sandbox.ts";
+
+export function notFound(): ServiceError {
+  return new ServiceError("SANDBOX_NOT_FOUND", "no such sandbox");
+}
+
+export function unreachable(): ServiceError {
+  return new ServiceError("ORCHESTRATOR_UNREACHABLE", "no orchestrator answers");
+}
+
+export function invalidRequest(faults: readonly FieldFault[]): ServiceError {
+  const first = faults[0];
+  const message = `invalid request: ${first ? `${first.field}: ${first.message}` : "refused"}`;
+  return new ServiceError("INVALID_REQUEST", message, { faults });
+}
+
+export function invalidConfig(faults: readonly FieldFault[]): ServiceError {
+  const first = faults[0];
+  const message = first ? `${first.field} ${first.message}` : "not supported here";
+  return new ServiceError("INVALID_SANDBOX_CONFIG", message, { faults });
+}
+
+/** Faults of a spec, as paths of the request that carries it. */
+export function inSpec(faults: readonly FieldFault[]): FieldFault[] {
+  return faults.map(({ field, message }) => ({ field: `spec.${field}`, message }));
+}
+
+/** `field` is taken; for a name it says by whom. */
+export async function nameTaken(
+  ctx: SandboxContext,
+  orgId: string,
+  field: "name" | "slug",
+  name: string,
+): Promise<ServiceError> {
+  const holder = field === "name" ? await ctx.store.findHolder(orgId, name) : undefined;
+  const metadata = holder ? { field, sandbox_id: holder.id, status: holder.status } : { field };
+  return new ServiceError("NAME_ALREADY_EXISTS", `'${field}' already exists`, { metadata });
+}
+
+/**
+ * Why an admitting statement changed nothing, read afterwards.
+ * @returns undefined where nothing stands in the way any more: then the verb tries again
+ */
+export async function whyRefused(
+  ctx: SandboxContext,
+  orgId: string,
+  key: SandboxKey,
+  action: Action,
+): Promise<ServiceError | undefined> {
+  const sandbox = await ctx.store.find(orgId, key);
+  if (!sandbox) return notFound();
+  if (refuses(action, sandbox)) {
+    const metadata = { from: sandbox.status, action };
+    return new ServiceError("INVALID_STATE_TRANSITION", "invalid state transition", { metadata });
+  }
+  return whyNoEngine(ctx, action, sandbox);
+}
+
+async function whyNoEngine(
+  ctx: SandboxContext,
+  action: Action,
+  sandbox: Sandbox,
+): Promise<ServiceError | undefined> {
+  if (action === "destroy" && !HOLDS_COMPUTE.includes(sandbox.status)) return undefined;
+  const engine = await ctx.store.findEngine();
+  if (!engine?.alive) return unreachable();
+  if (action !== "start") return undefined;
+  const patched = await ctx.store.hasPatches(sandbox.id);
+  const faults = unsupported(requirements(sandbox.spec, patched ? 1 : 0), engine.features);
+  return faults.length > 0 ? invalidConfig(inSpec(faults)) : undefined;
+}

@@ -1,0 +1,112 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import * as pb from "../../proto/gen/sandbox/v1/sandbox_pb.ts";
+import * as rpc from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { SandboxSpecSchema } from "../../proto/gen/sandbox/v1/spec_pb.ts";
+import type { Watched } from "./changes.ts";
+import type { CreateSandbox } from "./domain/create-sandbox.ts";
+import type { EndCause } from "./domain/lifecycle.ts";
+import type { ListSandboxes } from "./domain/list-sandboxes.ts";
+import { invalidRequest } from "./domain/refusals.ts";
+import type { Observation } from "./domain/report.ts";
+import { type Sandbox, type SandboxKey, STATUSES, type StatusReason } from "./domain/sandbox.ts";
+import { enumCodec } from "./messages/enums.ts";
+import { given } from "./messages/mounts.ts";
+import { sealedFromMessage, specFromMessage, specToMessage } from "./messages/spec.ts";
+
+const status = enumCodec(pb.SandboxStatus, STATUSES);
+const statusReason = enumCodec<StatusReason>(pb.SandboxStatusReason, [
+  "scheduling",
+  "insufficient_capacity",
+]);
+const endCause = enumCodec<EndCause>(rpc.RunEndCause, [
+  "exited",
+  "crashed",
+  "out_of_memory",
+  "lost",
+  "start_failed",
+  "stopped",
+  "limit_reached",
+]);
+
+export function sandboxToMessage(sandbox: Sandbox): pb.Sandbox {
+  const { statusReason: reason, startedAt, stoppedAt } = sandbox;
+  return create(pb.SandboxSchema, {
+    id: sandbox.id,
+    orgId: sandbox.orgId,
+    name: sandbox.name,
+    slug: sandbox.slug,
+    status: status.toNumber(sandbox.status),
+    ...given("statusReason", reason && statusReason.toNumber(reason)),
+    ephemeral: sandbox.ephemeral,
+    createdAt: timestampFromDate(sandbox.createdAt),
+    ...given("startedAt", startedAt && timestampFromDate(startedAt)),
+    ...given("stoppedAt", stoppedAt && timestampFromDate(stoppedAt)),
+    ...given("lastFailureMessage", sandbox.lastFailureMessage),
+    spec: specToMessage(sandbox.spec),
+    generation: sandbox.generation,
+  });
+}
+
+export function createFromMessage(message: rpc.CreateSandboxRequest): CreateSandbox {
+  const spec = message.spec ?? create(SandboxSpecSchema);
+  return {
+    name: message.name,
+    slug: message.slug ?? null,
+    spec: specFromMessage(spec),
+    sealed: sealedFromMessage(spec),
+    start: message.start,
+  };
+}
+
+export function keyFromMessage(message: rpc.SandboxKey | undefined): SandboxKey {
+  const key = message?.key;
+  if (key?.case === "id") return { id: key.value };
+  if (key?.case === "name") return { name: key.value };
+  throw invalidRequest([{ field: "key", message: "is required" }]);
+}
+
+export function listFromMessage(message: rpc.ListSandboxesRequest): ListSandboxes {
+  return {
+    limit: message.pageSize,
+    cursor: message.pageToken,
+    labels: message.labels,
+    statuses: message.statuses.flatMap((value) => status.toWord(value) ?? []),
+  };
+}
+
+export function watchedToMessage({
+  cursor,
+  change,
+}: Watched): MessageInitShape<typeof rpc.WatchSandboxesResponseSchema> {
+  if (!change) return { cursor, event: { case: "reset", value: {} } };
+  const value = { ...change, status: status.toNumber(change.status) };
+  return { cursor, event: { case: "change", value } };
+}
+
+export function observationFromMessage({ observation }: rpc.ReportRequest): Observation {
+  switch (observation.case) {
+    case "placed":
+      return { kind: "placed" };
+    case "waiting":
+      return { kind: "waiting" };
+    case "running": {
+      const { startedAt } = observation.value;
+      return { kind: "running", startedAt: startedAt ? timestampDate(startedAt) : new Date() };
+    }
+    case "ended": {
+      const { endedAt, cause, message } = observation.value;
+      const word = endCause.toWord(cause) ?? "lost";
+      return {
+        kind: "ended",
+        endedAt: endedAt ? timestampDate(endedAt) : null,
+        cause: word,
+        message,
+      };
+    }
+    case "removed":
+      return { kind: "removed" };
+    default:
+      throw invalidRequest([{ field: "observation", message: "is required" }]);
+  }
+}

@@ -1,0 +1,58 @@
+import type { Database } from "../../prisma/database.ts";
+import { refusal } from "../../prisma/database.ts";
+import { destroySandbox, renameSandbox, startSandbox, stopSandbox } from "./store/change.ts";
+import { createSandbox } from "./store/create.ts";
+import {
+  findEngine,
+  findHolder,
+  findSandbox,
+  hasPatches,
+  listExpired,
+  listSandboxes,
+} from "./store/read.ts";
+import { reportEnded, reportPlacement, reportRemoved, reportRunning } from "./store/report.ts";
+
+export type { NewSandbox } from "./store/create.ts";
+export type { PagePoint } from "./store/read.ts";
+
+/** Every query of the sandbox service; only the files of `store/` know SQL. */
+export type Store = ReturnType<typeof createStore>;
+
+export function createStore(database: Database) {
+  return {
+    create: bind(database, createSandbox),
+    start: bind(database, startSandbox),
+    stop: bind(database, stopSandbox),
+    destroy: bind(database, destroySandbox),
+    rename: bind(database, renameSandbox),
+    find: bind(database, findSandbox),
+    list: bind(database, listSandboxes),
+    findHolder: bind(database, findHolder),
+    findEngine: bind(database, findEngine),
+    hasPatches: bind(database, hasPatches),
+    listExpired: bind(database, listExpired),
+    reportPlacement: bind(database, reportPlacement),
+    reportRunning: bind(database, reportRunning),
+    reportEnded: bind(database, reportEnded),
+    reportRemoved: bind(database, reportRemoved),
+    /** A hint to orchestrators that there is work; a lost one costs a sweep's delay, nothing else. */
+    notify: async () => {
+      await database.query("SELECT count(pg_notify('sandgate_work', ''))");
+    },
+  };
+}
+
+function bind<Args extends unknown[], Result>(
+  database: Database,
+  query: (database: Database, ...args: Args) => Result,
+): (...args: Args) => Result {
+  return (...args) => query(database, ...args);
+}
+
+/** Which of a sandbox's names is taken, where that is why a statement was refused. */
+export function takenField(error: unknown): "name" | "slug" | undefined {
+  const constraint = refusal(error)?.constraint;
+  if (constraint === "sandboxes_name_key") return "name";
+  if (constraint === "sandboxes_slug_key") return "slug";
+  return undefined;
+}

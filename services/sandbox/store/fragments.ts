@@ -1,0 +1,35 @@
+import type { SandboxKey } from "../domain/sandbox.ts";
+
+/** The engine of this deployment: the one that was seen last, and whether its orchestrator lives. */
+export const LEASE = `
+  lease AS MATERIALIZED (
+    SELECT features, expires_at > clock_timestamp() AS alive
+    FROM orchestrator.leases ORDER BY last_seen_at DESC LIMIT 1
+  )`;
+
+/** The condition that finds a key: `$1` is the organization, `$2` the id or name. */
+export function keyCondition(key: SandboxKey): string {
+  const which = "id" in key ? "id = $2::uuid" : "name = $2";
+  return `org_id = $1::uuid AND ${which} AND destroyed_at IS NULL`;
+}
+
+export function keyValue(key: SandboxKey): string {
+  return "id" in key ? key.id : key.name;
+}
+
+/**
+ * Every change of a sandbox locks its row first, then its run: one order, so no deadlock, and what
+ * a statement judges is what it changes.
+ */
+export function lockTarget(condition: string): string {
+  return `
+  target AS MATERIALIZED (
+    SELECT * FROM sandbox.sandboxes WHERE ${condition} FOR UPDATE
+  )`;
+}
+
+/** The audit event of a change that made the row `of`; parameter `actor` is the actor as JSON. */
+export function sandboxEvent(type: string, of: string, actor: string, at: string): string {
+  return `organization.append_event(${of}.org_id, '${type}', ${actor}::jsonb,
+    jsonb_build_object('sandbox_id', ${of}.id, 'name', ${of}.name, 'slug', ${of}.slug), ${at})`;
+}

@@ -1,0 +1,111 @@
+import type { Database } from "../../../prisma/database.ts";
+import type { Sandbox, SandboxKey, Status } from "../domain/sandbox.ts";
+import { keyCondition, keyValue } from "./fragments.ts";
+import { columns, type SandboxRow, toSandbox } from "./rows.ts";
+
+export async function findSandbox(
+  database: Database,
+  orgId: string,
+  key: SandboxKey,
+): Promise<Sandbox | undefined> {
+  const [row] = await database.query<SandboxRow>(
+    `SELECT ${columns("s")} FROM sandbox.sandboxes s WHERE ${keyCondition(key)}`,
+    orgId,
+    keyValue(key),
+  );
+  return row && toSandbox(row);
+}
+
+/** A place in the list: creation in microseconds since 1970 (kept as digits), then id. */
+export interface PagePoint {
+  createdUs: string;
+  id: string;
+}
+
+export interface PageQuery {
+  orgId: string;
+  /** Rows wanted; the store reads one more to know whether there are more. */
+  limit: number;
+  after: PagePoint | null;
+  labels: Record<string, string> | null;
+  statuses: Status[] | null;
+}
+
+/** Newest first; `next` is the place of the last row where more follow. */
+export async function listSandboxes(
+  database: Database,
+  query: PageQuery,
+): Promise<{ sandboxes: Sandbox[]; next: PagePoint | null }> {
+  const { sql, values } = pageStatement(query);
+  const rows = await database.query<SandboxRow & { created_us: bigint }>(sql, ...values);
+  const page = rows.slice(0, query.limit);
+  const last = rows.length > query.limit ? page.at(-1) : undefined;
+  const next = last ? { createdUs: String(last.created_us), id: last.id } : null;
+  return { sandboxes: page.map(toSandbox), next };
+}
+
+// Each condition is there only when it is asked for, so that the page index alone bounds the read
+// however deep the page is.
+function pageStatement({ orgId, limit, after, labels, statuses }: PageQuery) {
+  const values: unknown[] = [orgId, limit + 1];
+  const place = (value: unknown) => `$${values.push(value)}`;
+  const conditions = ["s.org_id = $1::uuid", "s.destroyed_at IS NULL"];
+  if (after) {
+    const created = `timestamptz 'epoch' + ${place(after.createdUs)}::text::bigint * interval '1 microsecond'`;
+    conditions.push(`(s.created_at, s.id) < (${created}, ${place(after.id)}::uuid)`);
+  }
+  if (labels) conditions.push(`s.spec->'labels' @> ${place(JSON.stringify(labels))}::jsonb`);
+  if (statuses) conditions.push(`s.status = ANY(${place(statuses)}::text[])`);
+  const sql = `
+SELECT ${columns("s")}, (extract(epoch FROM s.created_at) * 1000000)::bigint AS created_us
+FROM sandbox.sandboxes s WHERE ${conditions.join(" AND ")}
+ORDER BY s.created_at DESC, s.id DESC LIMIT $2::int`;
+  return { sql, values };
+}
+
+/** Who holds a name of the organization, or a slug. */
+export async function findHolder(
+  database: Database,
+  orgId: string,
+  name: string,
+): Promise<{ id: string; status: Status } | undefined> {
+  const [row] = await database.query<{ id: string; status: Status }>(
+    "SELECT id, status FROM sandbox.sandboxes WHERE org_id = $1::uuid AND name = $2 AND destroyed_at IS NULL",
+    orgId,
+    name,
+  );
+  return row;
+}
+
+/** The engine that was seen last; undefined before any. */
+export async function findEngine(
+  database: Database,
+): Promise<{ features: string[]; alive: boolean } | undefined> {
+  const [row] = await database.query<{ features: string[]; alive: boolean }>(
+    `SELECT features, expires_at > clock_timestamp() AS alive
+     FROM orchestrator.leases ORDER BY last_seen_at DESC LIMIT 1`,
+  );
+  return row;
+}
+
+/** Whether a spec has patches; their contents are sealed. */
+export async function hasPatches(database: Database, id: string): Promise<boolean> {
+  const rows = await database.query(
+    "SELECT id FROM sandbox.sandboxes WHERE id = $1::uuid AND 'patches' = ANY(requires)",
+    id,
+  );
+  return rows.length > 0;
+}
+
+/** Ended ephemeral sandboxes whose linger is over. */
+export async function listExpired(
+  database: Database,
+  limit: number,
+): Promise<{ id: string; orgId: string }[]> {
+  const rows = await database.query<{ id: string; org_id: string }>(
+    `SELECT id, org_id FROM sandbox.sandboxes
+     WHERE expires_at <= clock_timestamp() AND destroyed_at IS NULL ORDER BY expires_at LIMIT $1::int`,
+    limit,
+  );
+  return rows.map(({ id, org_id }) => ({ id, orgId: org_id }));
+}

@@ -1,0 +1,58 @@
+import type { Sandbox, Status, StatusReason } from "../domain/sandbox.ts";
+import type { SandboxSpec } from "../domain/spec.ts";
+
+/** A row of sandbox.sandboxes as COLUMNS select it. */
+export interface SandboxRow {
+  id: string;
+  org_id: string;
+  name: string;
+  slug: string;
+  status: Status;
+  status_reason: StatusReason | null;
+  ephemeral: boolean;
+  generation: number;
+  created_at: Date;
+  started_at: Date | null;
+  stopped_at: Date | null;
+  last_failure_message: string | null;
+  spec: SandboxSpec;
+}
+
+/** The columns of a SandboxRow, of a table or CTE of this name. */
+export function columns(from: string): string {
+  return [
+    "id",
+    "org_id",
+    "name",
+    "slug",
+    "status",
+    "status_reason",
+    "ephemeral",
+    "generation",
+    "created_at",
+    "started_at",
+    "stopped_at",
+    "last_failure_message",
+    "spec",
+  ]
+    .map((column) => `${from}.${column}`)
+    .join(", ");
+}
+
+export function toSandbox(row: SandboxRow): Sandbox {
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    name: row.name,
+    slug: row.slug,
+    status: row.status,
+    statusReason: row.status_reason,
+    ephemeral: row.ephemeral,
+    generation: row.generation,
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    stoppedAt: row.stopped_at,
+    lastFailureMessage: row.last_failure_message,
+    spec: row.spec,
+  };
+}
