@@ -5,21 +5,17 @@ import * as rpc from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { SandboxSpecSchema } from "../../proto/gen/sandbox/v1/spec_pb.ts";
 import type { Watched } from "./changes.ts";
 import type { CreateSandbox } from "./domain/create-sandbox.ts";
-import type { EndCause } from "./domain/lifecycle.ts";
 import type { ListSandboxes } from "./domain/list-sandboxes.ts";
 import { invalidRequest } from "./domain/refusals.ts";
 import type { Observation } from "./domain/report.ts";
-import { type Sandbox, type SandboxKey, STATUSES, type StatusReason } from "./domain/sandbox.ts";
+import { type Sandbox, type SandboxKey, STATUSES } from "./domain/sandbox.ts";
 import { enumCodec } from "./messages/enums.ts";
 import { given } from "./messages/mounts.ts";
 import { sealedFromMessage, specFromMessage, specToMessage } from "./messages/spec.ts";
 
 const status = enumCodec(pb.SandboxStatus, STATUSES);
-const statusReason = enumCodec<StatusReason>(pb.SandboxStatusReason, [
-  "scheduling",
-  "insufficient_capacity",
-]);
-const endCause = enumCodec<EndCause>(rpc.RunEndCause, [
+const statusReason = enumCodec(pb.SandboxStatusReason, ["scheduling", "insufficient_capacity"]);
+const endCause = enumCodec(rpc.RunEndCause, [
   "exited",
   "crashed",
   "out_of_memory",

@@ -1,26 +1,24 @@
-/** A generated enum: names without their prefix to numbers. */
-type Enum = Readonly<Record<string, number>>;
-
-/** The domain's word for an enum number, such as `if_missing`; undefined for UNSPECIFIED and unknown ones. */
-export interface EnumCodec<Word extends string> {
+/** Between the numbers of a generated enum and the domain's words, such as `if_missing`. */
+export interface EnumCodec<Value extends number, Word extends string> {
+  /** Undefined for UNSPECIFIED and for numbers that this release does not know. */
   toWord(value: number): Word | undefined;
-  toNumber(word: Word): number;
+  toNumber(word: Word): Value;
 }
 
 /** Words are the generated names in lower case, so the two lists cannot drift apart unseen. */
-export function enumCodec<Word extends string>(
-  generated: Enum,
+export function enumCodec<Value extends number, const Word extends string>(
+  generated: Readonly<Record<string, Value>>,
   words: readonly Word[],
-): EnumCodec<Word> {
-  const pairs = words.map((word) => {
+): EnumCodec<Value, Word> {
+  const valueOf = (word: Word) => {
     const value = generated[word.toUpperCase()];
     if (value === undefined) throw new Error(`enum has no ${word}`);
-    return [word, value] as const;
-  });
-  const numbers = new Map<string, number>(pairs);
-  const byNumber = new Map<number, Word>(pairs.map(([word, value]) => [value, word]));
+    return value;
+  };
+  const numbers = new Map(words.map((word) => [word, valueOf(word)]));
+  const byNumber = new Map<number, Word>(words.map((word) => [valueOf(word), word]));
   return {
     toWord: (value) => byNumber.get(value),
-    toNumber: (word) => numbers.get(word) ?? 0,
+    toNumber: (word) => numbers.get(word) ?? valueOf(word),
   };
 }

@@ -42,9 +42,10 @@ export function reportPlacement(
     `WITH ${TARGET},
      run AS (
        UPDATE sandbox.runs r
-       SET placed_at = CASE WHEN $3::text IS NULL THEN coalesce(r.placed_at, greatest(clock_timestamp(), r.admitted_at)) END
-       FROM target t
-       WHERE ${OPEN_RUN} AND r.phase = 'starting' AND (r.placed_at IS NULL OR $3::text IS NULL)
+       SET placed_at = CASE WHEN $3::text IS NULL THEN coalesce(r.placed_at, greatest(at.now, r.admitted_at)) END,
+           due_at = CASE WHEN $3::text IS NULL OR r.desired = 'stopped' THEN r.due_at ELSE at.now + interval '1 second' END
+       FROM target t, ${NOW}
+       WHERE ${OPEN_RUN} AND r.phase = 'starting'
        RETURNING r.sandbox_id
      )
      UPDATE sandbox.sandboxes s SET status_reason = CASE WHEN s.status = 'starting' THEN $3::text END

@@ -1,0 +1,61 @@
+import type { OrchestratorContext } from "../context.ts";
+import { EngineFailure, type Instance, InsufficientCapacity } from "../engines/engine.ts";
+import type { DueRun } from "../store.ts";
+import { allocationOf } from "./allocation.ts";
+import { endOf, limitReached, startFailed, stoppedMachine } from "./end.ts";
+
+/**
+ * Brings the engine to what one run's row says, and reports what came of it. May be repeated at any
+ * time: the engine's verbs are idempotent and a report that comes twice changes nothing.
+ * @param signal aborted when nobody wants the start any more
+ * @throws EngineUnavailable; the run stays due
+ */
+export async function converge(
+  ctx: OrchestratorContext,
+  run: DueRun,
+  signal: AbortSignal,
+): Promise<void> {
+  if (run.desired === "stopped") {
+    const instance = await ctx.engine.stop(run.sandboxId, ctx.limits.stopGraceMs);
+    await ctx.reports.ended(run, stoppedMachine(instance));
+  } else if (run.phase === "running") {
+    const instance = await ctx.engine.stop(run.sandboxId, ctx.limits.stopGraceMs);
+    await ctx.reports.ended(run, limitReached(instance));
+  } else if (run.queueExpired) {
+    const secs = ctx.limits.queueTimeoutSecs;
+    await ctx.reports.ended(run, startFailed(`no engine had room within ${secs} s`));
+  } else {
+    await start(ctx, run, signal);
+  }
+}
+
+async function start(ctx: OrchestratorContext, run: DueRun, unwanted: AbortSignal): Promise<void> {
+  // One that waits for room stays `insufficient_capacity` until it is up, for it may have to wait on.
+  if (!run.waiting) await ctx.reports.placed(run);
+  const late = AbortSignal.timeout(Math.max(1, run.startMsLeft));
+  try {
+    const signal = AbortSignal.any([late, unwanted]);
+    const instance = await ctx.engine.ensureRunning(allocationOf(ctx, run), signal);
+    await reportUp(ctx, run, instance);
+  } catch (error) {
+    // Nobody wants it: what the row says now is done on the next look at it.
+    if (unwanted.aborted) return;
+    if (late.aborted) {
+      await ctx.engine.stop(run.sandboxId, 0);
+      const secs = ctx.limits.startTimeoutSecs;
+      await ctx.reports.ended(run, startFailed(`the machine did not come up within ${secs} s`));
+    } else if (error instanceof EngineFailure) {
+      await ctx.reports.ended(run, startFailed(error.message));
+    } else if (error instanceof InsufficientCapacity) {
+      await ctx.reports.waiting(run);
+    } else {
+      throw error;
+    }
+  }
+}
+
+// A machine may have come up and ended before anybody looked.
+async function reportUp(ctx: OrchestratorContext, run: DueRun, instance: Instance): Promise<void> {
+  if (instance.startedAt) await ctx.reports.running(run, instance.startedAt);
+  if (instance.state === "ended") await ctx.reports.ended(run, endOf(instance));
+}

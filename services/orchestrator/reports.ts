@@ -1,0 +1,55 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import {
+  type ReportRequestSchema,
+  RunEndCause,
+  type SandboxService,
+} from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import type { End } from "./domain/end.ts";
+
+/** A run of a sandbox. */
+export interface RunKey {
+  sandboxId: string;
+  generation: number;
+}
+
+/** The sandbox service's ear; each answers whether the report changed anything. */
+export type Reports = ReturnType<typeof createReports>;
+
+type Observation = NonNullable<MessageInitShape<typeof ReportRequestSchema>["observation"]>;
+
+const CAUSES = {
+  exited: RunEndCause.EXITED,
+  crashed: RunEndCause.CRASHED,
+  out_of_memory: RunEndCause.OUT_OF_MEMORY,
+  lost: RunEndCause.LOST,
+  start_failed: RunEndCause.START_FAILED,
+  stopped: RunEndCause.STOPPED,
+  limit_reached: RunEndCause.LIMIT_REACHED,
+} as const;
+
+const TIMEOUT_MS = 15_000;
+
+export function createReports(sandboxes: Client<typeof SandboxService>) {
+  const send = async ({ sandboxId, generation }: RunKey, observation: Observation) => {
+    const request = { sandboxId, generation, observation };
+    const { applied } = await sandboxes.report(request, { timeoutMs: TIMEOUT_MS });
+    return applied;
+  };
+  return {
+    placed: (run: RunKey) => send(run, { case: "placed", value: {} }),
+    waiting: (run: RunKey) => send(run, { case: "waiting", value: {} }),
+    running: (run: RunKey, startedAt: Date) =>
+      send(run, { case: "running", value: { startedAt: timestampFromDate(startedAt) } }),
+    ended: (run: RunKey, { endedAt, cause, message }: End) => {
+      const value = { cause: CAUSES[cause], message };
+      return send(run, {
+        case: "ended",
+        value: endedAt ? { ...value, endedAt: timestampFromDate(endedAt) } : value,
+      });
+    },
+    removed: (sandboxId: string) =>
+      send({ sandboxId, generation: 0 }, { case: "removed", value: {} }),
+  };
+}

@@ -1,0 +1,29 @@
+import type { Database } from "../../prisma/database.ts";
+import { holdLease, installationId, listEngines, releaseLease } from "./store/lease.ts";
+import { listBelieved, listDestroyed, listDue, listOpen, listUnwanted } from "./store/work.ts";
+
+export type { DueRun, OpenRun } from "./store/work.ts";
+
+/** Every query of the orchestrator; only the files of `store/` know SQL. It writes leases alone. */
+export type Store = ReturnType<typeof createStore>;
+
+export function createStore(database: Database) {
+  return {
+    holdLease: bind(database, holdLease),
+    releaseLease: bind(database, releaseLease),
+    listEngines: bind(database, listEngines),
+    installationId: bind(database, installationId),
+    listDue: bind(database, listDue),
+    listDestroyed: bind(database, listDestroyed),
+    listUnwanted: bind(database, listUnwanted),
+    listOpen: bind(database, listOpen),
+    listBelieved: bind(database, listBelieved),
+  };
+}
+
+function bind<Args extends unknown[], Result>(
+  database: Database,
+  query: (database: Database, ...args: Args) => Result,
+): (...args: Args) => Result {
+  return (...args) => query(database, ...args);
+}
