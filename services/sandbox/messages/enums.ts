@@ -10,15 +10,15 @@ export function enumCodec<Value extends number, const Word extends string>(
   generated: Readonly<Record<string, Value>>,
   words: readonly Word[],
 ): EnumCodec<Value, Word> {
-  const valueOf = (word: Word) => {
+  const numberOf = (word: Word) => {
     const value = generated[word.toUpperCase()];
     if (value === undefined) throw new Error(`enum has no ${word}`);
     return value;
   };
-  const numbers = new Map(words.map((word) => [word, valueOf(word)]));
-  const byNumber = new Map<number, Word>(words.map((word) => [valueOf(word), word]));
+  const numbers = new Map(words.map((word) => [word, numberOf(word)]));
+  const byNumber = new Map<number, Word>(words.map((word) => [numberOf(word), word]));
   return {
     toWord: (value) => byNumber.get(value),
-    toNumber: (word) => numbers.get(word) ?? valueOf(word),
+    toNumber: (word) => numbers.get(word) ?? numberOf(word),
   };
 }

@@ -1,0 +1,87 @@
+import { createHmac, randomUUID } from "node:crypto";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Database, openDatabase } from "../../../prisma/database.ts";
+import { SandboxSpecSchema } from "../../../proto/gen/sandbox/v1/spec_pb.ts";
+import type { Caller } from "../../../runtime/caller.ts";
+import { createChanges } from "../../../services/sandbox/changes.ts";
+import type { SandboxContext } from "../../../services/sandbox/context.ts";
+import type { CreateSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
+import { FEATURES } from "../../../services/sandbox/domain/requirements.ts";
+import { sealedFromMessage, specFromMessage } from "../../../services/sandbox/messages/spec.ts";
+import { createStore } from "../../../services/sandbox/store.ts";
+import { createTestDatabase } from "../../support/database.ts";
+
+/** The verbs' context on a database of its own, with an engine's lease that the test sets. */
+export interface Bench {
+  ctx: SandboxContext;
+  database: Database;
+  /** How often orchestrators were hinted. */
+  hints: () => number;
+  close(): Promise<void>;
+}
+
+export async function createBench(): Promise<Bench> {
+  const { url, close } = await createTestDatabase();
+  const database = openDatabase(url, { poolSize: 8 });
+  let hints = 0;
+  const ctx: SandboxContext = {
+    store: createStore(database),
+    changes: createChanges(),
+    hint: () => {
+      hints += 1;
+    },
+    seal: (plaintext, context) =>
+      Buffer.concat([Buffer.from(context), plaintext.map((b) => b ^ 0x5a)]),
+    sign: (data) => createHmac("sha256", "test").update(data).digest(),
+    lingerSecs: 30,
+  };
+  return {
+    ctx,
+    database,
+    hints: () => hints,
+    close: async () => {
+      await database.close();
+      await close();
+    },
+  };
+}
+
+/** Sets the one engine's lease: alive or dead, with these features. */
+export async function setEngine(
+  database: Database,
+  { alive = true, features = FEATURES as readonly string[] } = {},
+): Promise<void> {
+  await database.query(
+    `INSERT INTO orchestrator.leases AS l (engine, holder, epoch, expires_at, last_seen_at, features, vcpus, memory_mib)
+     VALUES ('test', $1::uuid, 1, now() + $2::int * interval '1 hour', now(), $3::text[], 4, 4096)
+     ON CONFLICT (engine) DO UPDATE SET expires_at = excluded.expires_at, features = excluded.features
+     RETURNING engine`,
+    randomUUID(),
+    alive ? 1 : -1,
+    features,
+  );
+}
+
+export function newCaller(): Caller {
+  return {
+    orgId: randomUUID(),
+    actor: { kind: "api_key", api_key_id: randomUUID(), name: "test" },
+    requestId: "test",
+  };
+}
+
+/** A create as the service reads it from a message. */
+export function createInput(
+  spec: MessageInitShape<typeof SandboxSpecSchema> = {},
+  rest: Partial<CreateSandbox> = {},
+): CreateSandbox {
+  const message = create(SandboxSpecSchema, { image: "alpine", ...spec });
+  return {
+    name: "",
+    slug: null,
+    spec: specFromMessage(message),
+    sealed: sealedFromMessage(message),
+    start: false,
+    ...rest,
+  };
+}
