@@ -1,0 +1,59 @@
+import { randomBytes } from "node:crypto";
+import { access, constants, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { StartupError } from "./errors.ts";
+
+/**
+ * Makes the folder where everything that lasts is kept.
+ * @throws StartupError where it cannot be written
+ */
+export async function prepareDataDir(dir: string): Promise<void> {
+  try {
+    await mkdir(dir, { recursive: true });
+    await access(dir, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    throw new StartupError(`The folder ${dir} (DATA_DIR) cannot be written: ${codeOf(error)}`);
+  }
+}
+
+/**
+ * The text of a file that holds a secret; makes it, mode 0600, where there is none yet.
+ * Of several processes that make it at once, one wins and all get its text.
+ * @throws StartupError where it can be neither read nor made
+ */
+export async function keepSecretFile(path: string, make: () => string): Promise<string> {
+  try {
+    return (await readSecret(path)) ?? (await makeSecret(path, make()));
+  } catch (error) {
+    throw new StartupError(`The file ${path} cannot be read or made: ${codeOf(error)}`);
+  }
+}
+
+async function readSecret(path: string): Promise<string | undefined> {
+  try {
+    return (await readFile(path, "utf8")).trim();
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+// Written whole and then linked: a crash half way leaves no empty secret behind.
+async function makeSecret(path: string, text: string): Promise<string> {
+  const draft = `${path}.${randomBytes(4).toString("hex")}`;
+  await writeFile(draft, `${text}\n`, { mode: 0o600, flag: "wx", flush: true });
+  try {
+    await link(draft, path);
+    return text;
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+    return (await readFile(path, "utf8")).trim();
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+/** The system's code of a failed call, such as `EACCES`; else its message. */
+export function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return "code" in error && typeof error.code === "string" ? error.code : error.message;
+}

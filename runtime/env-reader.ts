@@ -1,0 +1,71 @@
+/** Reads single variables and collects what is wrong with them, so that one run shows every fault. */
+export class EnvReader {
+  /** Sentences, each naming its variable. No value is repeated: it may be a secret. */
+  readonly faults: string[] = [];
+  readonly #env: NodeJS.ProcessEnv;
+
+  constructor(env: NodeJS.ProcessEnv) {
+    this.#env = env;
+  }
+
+  /** The trimmed value; undefined where unset or empty. */
+  text(name: string): string | undefined {
+    return this.#env[name]?.trim() || undefined;
+  }
+
+  match(name: string, pattern: RegExp, wanted: string): string | undefined {
+    return this.#parse(name, wanted, (text) => (pattern.test(text) ? text : undefined));
+  }
+
+  /** A decimal integer from `min` to `max`. */
+  integer(name: string, min: number, max: number): number | undefined {
+    return this.#parse(name, `an integer from ${min} to ${max}`, (text) => {
+      const value = /^\d{1,15}$/.test(text) ? Number(text) : -1;
+      return value >= min && value <= max ? value : undefined;
+    });
+  }
+
+  choice<T extends string>(name: string, choices: readonly T[], fallback: T): T {
+    const find = (text: string) => choices.find((choice) => choice === text);
+    return this.#parse(name, `one of ${choices.join(", ")}`, find) ?? fallback;
+  }
+
+  /** @param protocols each with its colon */
+  url(name: string, protocols: readonly string[]): string | undefined {
+    const wanted = `a URL that begins with ${protocols.map((p) => `${p}//`).join(" or ")}`;
+    return this.#parse(name, wanted, (text) => {
+      const protocol = URL.canParse(text) ? new URL(text).protocol : "";
+      return protocols.includes(protocol) ? text : undefined;
+    });
+  }
+
+  /** A list of origins with commas between. */
+  origins(name: string): string[] {
+    const wanted = "origins such as https://console.example.org, with commas between";
+    const isOrigin = (text: string) => URL.canParse(text) && new URL(text).origin === text;
+    return (
+      this.#parse(name, wanted, (text) => {
+        const origins = text.split(",").map((part) => part.trim());
+        return origins.every(isOrigin) ? origins : undefined;
+      }) ?? []
+    );
+  }
+
+  /** Exactly `length` bytes, in hexadecimal or standard base64. */
+  key(name: string, length: number): Buffer | undefined {
+    return this.#parse(name, `${length} bytes in base64 or hexadecimal`, (text) => {
+      if (new RegExp(`^[0-9a-fA-F]{${length * 2}}$`).test(text)) return Buffer.from(text, "hex");
+      const bytes = Buffer.from(text, "base64");
+      const isBase64 = bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "");
+      return isBase64 && bytes.length === length ? bytes : undefined;
+    });
+  }
+
+  #parse<T>(name: string, wanted: string, parse: (text: string) => T | undefined): T | undefined {
+    const text = this.text(name);
+    if (text === undefined) return undefined;
+    const value = parse(text);
+    if (value === undefined) this.faults.push(`${name} must be ${wanted}`);
+    return value;
+  }
+}

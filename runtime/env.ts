@@ -1,0 +1,113 @@
+import { resolve } from "node:path";
+import { EnvReader } from "./env-reader.ts";
+import { StartupError } from "./errors.ts";
+
+export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
+export type EngineChoice = (typeof ENGINE_CHOICES)[number];
+
+/** Every setting, typed and checked; each part of the program is given only its own. */
+export interface Config {
+  /** Absolute path; the program makes it. */
+  dataDir: string;
+  /** A `postgresql://` URL; undefined: the program runs its own under `dataDir`. */
+  databaseUrl: string | undefined;
+  log: { level: LogLevel };
+  gateway: GatewayConfig;
+  rpc: RpcConfig;
+  engine: EngineConfig;
+  orchestrator: OrchestratorConfig;
+  /** The first key of the default organization; undefined: generated. */
+  bootstrapApiKey: string | undefined;
+  /** 32 bytes; undefined: kept in a file under `dataDir`. */
+  secretsKey: Buffer | undefined;
+  /** How long a stop lets work under way finish. */
+  drainTimeoutSecs: number;
+}
+
+export interface GatewayConfig {
+  host: string;
+  /** 0: any free one. */
+  port: number;
+  /** Origins such as `https://console.example.org`; empty: CORS is off. */
+  corsOrigins: string[];
+  /** Most waits held at once. */
+  waitsMax: number;
+}
+
+export interface RpcConfig {
+  /** On loopback; 0: any free one; undefined: off. */
+  port: number | undefined;
+  /** What callers must send; undefined: kept in a file under `dataDir`. */
+  serviceToken: string | undefined;
+}
+
+export interface EngineConfig {
+  choice: EngineChoice;
+  /** Such as `unix:///var/run/docker.sock`; undefined: Docker's default. */
+  dockerHost: string | undefined;
+}
+
+export interface OrchestratorConfig {
+  /** How long a machine may take to end by itself before it is killed. */
+  stopGraceSecs: number;
+  /** How long an ephemeral sandbox that has ended stays visible. */
+  ephemeralLingerSecs: number;
+  /** From placement to running. */
+  startTimeoutSecs: number;
+  stopTimeoutSecs: number;
+  /** From admission to placement. */
+  queueTimeoutSecs: number;
+}
+
+/**
+ * Reads the environment, once. An empty value counts as unset.
+ * @throws StartupError naming every variable that does not fit
+ */
+export function readConfig(env: NodeJS.ProcessEnv): Config {
+  const read = new EnvReader(env);
+  const config: Config = {
+    dataDir: resolve(read.text("DATA_DIR") ?? "data"),
+    databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
+    log: { level: read.choice("LOG_LEVEL", LOG_LEVELS, "info") },
+    gateway: {
+      host: read.match("HOST", /^[\w.:-]+$/, "a host name or an IP address") ?? "127.0.0.1",
+      port: read.integer("PORT", 0, 65_535) ?? 8080,
+      corsOrigins: read.origins("CORS_ORIGINS"),
+      waitsMax: read.integer("WAITS_MAX", 0, 1_000_000) ?? 10_000,
+    },
+    rpc: {
+      port: read.integer("RPC_PORT", 0, 65_535),
+      serviceToken: read.match(
+        "SERVICE_TOKEN",
+        /^[\x21-\x7e]{16,}$/,
+        "at least 16 printable ASCII characters",
+      ),
+    },
+    engine: {
+      choice: read.choice("ENGINE", ENGINE_CHOICES, "auto"),
+      dockerHost: read.url("DOCKER_HOST", ["unix:", "tcp:", "http:", "https:"]),
+    },
+    orchestrator: {
+      stopGraceSecs: read.integer("STOP_GRACE_SECS", 0, 3_600) ?? 5,
+      ephemeralLingerSecs: read.integer("EPHEMERAL_LINGER_SECS", 0, 86_400) ?? 30,
+      startTimeoutSecs: read.integer("START_TIMEOUT_SECS", 1, 86_400) ?? 600,
+      stopTimeoutSecs: read.integer("STOP_TIMEOUT_SECS", 1, 86_400) ?? 60,
+      queueTimeoutSecs: read.integer("QUEUE_TIMEOUT_SECS", 1, 604_800) ?? 3_600,
+    },
+    bootstrapApiKey: read.match(
+      "BOOTSTRAP_API_KEY",
+      API_KEY,
+      "a prefix of lower case letters, `_`, then letters, digits and `_`, 20 to 128 characters in all",
+    ),
+    secretsKey: read.key("SECRETS_KEY", 32),
+    drainTimeoutSecs: read.integer("DRAIN_TIMEOUT_SECS", 0, 3_600) ?? 10,
+  };
+  if (read.faults.length > 0) throw new StartupError(read.faults.join("; "));
+  return config;
+}
+
+/** Well formed; whether the checksum of one of ours is right is for the organization service to say. */
+const API_KEY = /^(?=.{20,128}$)[a-z]+_[A-Za-z0-9_]+$/;

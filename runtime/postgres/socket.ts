@@ -1,0 +1,34 @@
+import { chown, mkdir, mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SUPERUSER } from "./cluster.ts";
+import type { Identity } from "./identity.ts";
+
+export const SOCKET_NAME = ".s.PGSQL.5432";
+/** Beginning of the name of a socket folder outside the data folder. */
+export const TEMPORARY = "sandgate-pg-";
+
+/** The longest path of a socket that every system takes. */
+const LONGEST = 103;
+
+/** A folder only the server's user can enter, with a path short enough for a socket. */
+export async function makeSocketFolder(folder: string, identity: Identity): Promise<string> {
+  const near = join(folder, "socket");
+  const path = fits(near) ? near : await mkdtemp(join(shortTmpdir(), TEMPORARY));
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  if (identity.user) await chown(path, identity.user.uid, identity.user.gid);
+  return path;
+}
+
+/** The `postgresql://` URL of a database behind a socket. */
+export function socketUrl(folder: string, database: string): string {
+  return `postgresql://${SUPERUSER}@localhost/${database}?host=${encodeURIComponent(folder)}`;
+}
+
+function shortTmpdir(): string {
+  return fits(join(tmpdir(), `${TEMPORARY}XXXXXX`)) ? tmpdir() : "/tmp";
+}
+
+function fits(folder: string): boolean {
+  return Buffer.byteLength(join(folder, SOCKET_NAME)) <= LONGEST;
+}
