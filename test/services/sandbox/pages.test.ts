@@ -22,7 +22,7 @@ const FIRST: ListSandboxes = { limit: 0, cursor: "", labels: {}, statuses: [] };
 async function fill(orgId: string, rows: number): Promise<string[]> {
   const made = await bench.database.query<{ id: string }>(
     `INSERT INTO sandbox.sandboxes (id, org_id, name, slug, status, spec, requires, ephemeral, created_at)
-     SELECT organization.uuid7(at), $1::uuid, 'n' || i, 's-' || i || '-' || left($1, 8), 'created',
+     SELECT organization.uuid7(at), $1::uuid, 'n' || i, 's-' || i || '-' || left($1::uuid::text, 8), 'created',
             jsonb_build_object('labels', jsonb_build_object('parity', (i % 2)::text)), '{}', false, at
      FROM generate_series(1, $2::int) AS i,
           LATERAL (SELECT timestamptz '2026-01-01' + (i / 3) * interval '1 microsecond' AS at) moment
