@@ -1,0 +1,40 @@
+import type { Client, ServiceImpl } from "@connectrpc/connect";
+import type { Database } from "../../prisma/database.ts";
+import type { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import type { OrchestratorContext } from "./context.ts";
+import { startOrchestrator } from "./orchestrator.ts";
+import { createReports } from "./reports.ts";
+import { createOrchestratorService } from "./service.ts";
+import { listenForWork } from "./store/listen.ts";
+import { createStore } from "./store.ts";
+
+export interface OrchestratorOptions
+  extends Pick<OrchestratorContext, "engine" | "log" | "unseal" | "limits"> {
+  database: Database;
+  /** For the one connection that listens. */
+  databaseUrl: string;
+  sandboxes: Client<typeof SandboxService>;
+}
+
+/** The orchestrator service, seeking to lead its engine. */
+export async function startOrchestratorService(options: OrchestratorOptions): Promise<{
+  service: ServiceImpl<typeof OrchestratorService>;
+  stop(): Promise<void>;
+}> {
+  const { database, databaseUrl, sandboxes, engine, log, unseal, limits } = options;
+  const store = createStore(database);
+  const reports = createReports(sandboxes);
+  const orchestrator = startOrchestrator({ store, engine, reports, log, unseal, limits });
+  const listener = listenForWork(databaseUrl, orchestrator.hint, (error) =>
+    log.warn({ err: error }, "lost the connection that listens for work"),
+  );
+  await orchestrator.ready;
+  return {
+    service: createOrchestratorService(store),
+    stop: async () => {
+      await listener.stop();
+      await orchestrator.stop();
+    },
+  };
+}

@@ -1,0 +1,28 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { Database } from "../../prisma/database.ts";
+import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { createChanges } from "./changes.ts";
+import type { SandboxContext } from "./context.ts";
+import { createHint } from "./hint.ts";
+import { startHousekeeping } from "./housekeeping.ts";
+import { createSandboxService } from "./service.ts";
+import { createStore } from "./store.ts";
+
+export interface SandboxOptions extends Pick<SandboxContext, "seal" | "sign" | "lingerSecs"> {
+  database: Database;
+  /** What goes wrong where no caller waits for it. */
+  onError: (error: unknown) => void;
+}
+
+/** The sandbox service, with its housekeeping running. */
+export function startSandboxService(options: SandboxOptions): {
+  service: ServiceImpl<typeof SandboxService>;
+  stop(): Promise<void>;
+} {
+  const { database, onError, seal, sign, lingerSecs } = options;
+  const store = createStore(database);
+  const hint = createHint(store.notify, onError);
+  const ctx: SandboxContext = { store, changes: createChanges(), hint, seal, sign, lingerSecs };
+  const housekeeping = startHousekeeping(ctx, onError);
+  return { service: createSandboxService(ctx), stop: housekeeping.stop };
+}
