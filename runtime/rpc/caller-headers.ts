@@ -1,0 +1,70 @@
+import { randomUUID } from "node:crypto";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Actor, Caller } from "../caller.ts";
+import { ACTOR_HEADER, ORGANIZATION_HEADER, REQUEST_ID_HEADER } from "./context.ts";
+
+/** Who acts where a holder of the service token names an organization but nobody in particular. */
+const SERVICE_ACTOR: Actor = { kind: "system", code: "service", label: "Service" };
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
+
+/** Writes a caller into request headers. The actor is percent-encoded JSON: header values are ASCII, names are not. */
+export function writeCaller(header: Headers, caller: Caller): void {
+  header.set(ORGANIZATION_HEADER, caller.orgId);
+  header.set(ACTOR_HEADER, encodeURIComponent(JSON.stringify(caller.actor)));
+  header.set(REQUEST_ID_HEADER, caller.requestId);
+}
+
+/**
+ * Reads the caller that `writeCaller` wrote; believe it only after the service token was checked.
+ * @returns undefined where the headers name no organization
+ * @throws ConnectError (InvalidArgument) where they are malformed
+ */
+export function readCaller(header: Headers): Caller | undefined {
+  const orgId = header.get(ORGANIZATION_HEADER);
+  if (orgId === null) return undefined;
+  if (!UUID.test(orgId)) throw malformed(ORGANIZATION_HEADER, "a lower-case UUID");
+  return { orgId, actor: readActor(header), requestId: readRequestId(header) ?? randomUUID() };
+}
+
+/** The request id of a call, where its headers have a sane one. */
+export function readRequestId(header: Headers): string | undefined {
+  const requestId = header.get(REQUEST_ID_HEADER);
+  return requestId !== null && REQUEST_ID.test(requestId) ? requestId : undefined;
+}
+
+function readActor(header: Headers): Actor {
+  const text = header.get(ACTOR_HEADER);
+  if (text === null) return SERVICE_ACTOR;
+  const actor = parseActor(text);
+  if (actor === undefined) throw malformed(ACTOR_HEADER, "the percent-encoded JSON of an actor");
+  return actor;
+}
+
+function parseActor(text: string): Actor | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(decodeURIComponent(text));
+  } catch {
+    return undefined;
+  }
+  return isRecord(value) ? toActor(value) : undefined;
+}
+
+/** Copies what an actor has, so that nothing else gets into audit events. */
+function toActor({ kind, api_key_id, name, code, label }: Record<string, unknown>) {
+  if (kind === "api_key" && typeof api_key_id === "string" && typeof name === "string")
+    return { kind, api_key_id, name } satisfies Actor;
+  if (kind === "system" && typeof code === "string" && typeof label === "string")
+    return { kind, code, label } satisfies Actor;
+  return undefined;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function malformed(name: string, expected: string): ConnectError {
+  return new ConnectError(`header ${name} is not ${expected}`, Code.InvalidArgument);
+}

@@ -1,0 +1,62 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { BadRequestSchema, ErrorInfoSchema } from "../../proto/gen/google/rpc/error_details_pb.ts";
+import { type FieldFault, type Reason, ServiceError } from "../errors.ts";
+
+/** `google.rpc.ErrorInfo.domain` of every error of ours. */
+export const ERROR_DOMAIN = "sandgate";
+/** `google.rpc.ErrorInfo.reason` of an error that nobody classified. */
+export const INTERNAL_REASON = "INTERNAL";
+
+/** The code that clients see which know codes alone. */
+const CODES: Readonly<Record<Reason, Code>> = {
+  INVALID_REQUEST: Code.InvalidArgument,
+  INVALID_SANDBOX_CONFIG: Code.FailedPrecondition,
+  INVALID_API_KEY: Code.Unauthenticated,
+  ORG_SUSPENDED: Code.PermissionDenied,
+  ORG_NOT_FOUND: Code.NotFound,
+  SANDBOX_NOT_FOUND: Code.NotFound,
+  NAME_ALREADY_EXISTS: Code.AlreadyExists,
+  INVALID_STATE_TRANSITION: Code.FailedPrecondition,
+  RATE_LIMITED: Code.ResourceExhausted,
+  ORCHESTRATOR_UNREACHABLE: Code.Unavailable,
+  SERVICE_UNAVAILABLE: Code.Unavailable,
+};
+
+/** A refusal as it leaves a service: reason and metadata in an ErrorInfo, faults in a BadRequest. */
+export function toConnectError(error: ServiceError): ConnectError {
+  const { reason, metadata, faults } = error;
+  return new ConnectError(error.message, CODES[reason], undefined, [
+    { desc: ErrorInfoSchema, value: { reason, domain: ERROR_DOMAIN, metadata: { ...metadata } } },
+    ...(faults.length > 0 ? [badRequest(faults)] : []),
+  ]);
+}
+
+/** What leaves in place of an error that nobody classified; the log has the cause under this request id. */
+export function internalError(requestId: string): ConnectError {
+  const metadata = { request_id: requestId };
+  return new ConnectError("internal error", Code.Internal, undefined, [
+    { desc: ErrorInfoSchema, value: { reason: INTERNAL_REASON, domain: ERROR_DOMAIN, metadata } },
+  ]);
+}
+
+/** The refusal that a client's error carries, in process or decoded; undefined where it is no refusal of ours. */
+export function fromConnectError(error: unknown): ServiceError | undefined {
+  if (!(error instanceof ConnectError)) return undefined;
+  const info = error.findDetails(ErrorInfoSchema).find(({ domain }) => domain === ERROR_DOMAIN);
+  if (info === undefined || !isReason(info.reason)) return undefined;
+  const faults = error
+    .findDetails(BadRequestSchema)
+    .flatMap(({ fieldViolations }) =>
+      fieldViolations.map(({ field, description }) => ({ field, message: description })),
+    );
+  return new ServiceError(info.reason, error.rawMessage, { metadata: info.metadata, faults });
+}
+
+function badRequest(faults: readonly FieldFault[]) {
+  const fieldViolations = faults.map(({ field, message }) => ({ field, description: message }));
+  return { desc: BadRequestSchema, value: { fieldViolations } };
+}
+
+function isReason(text: string): text is Reason {
+  return Object.hasOwn(CODES, text);
+}

@@ -1,0 +1,116 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type Interceptor,
+  type StreamRequest,
+  type UnaryRequest,
+} from "@connectrpc/connect";
+import { createLinkedAbortController } from "@connectrpc/connect/protocol";
+import type { Logger } from "pino";
+import { ServiceError } from "../errors.ts";
+import { abortable, abortableStream, abortError } from "./abort.ts";
+import { readCaller, readRequestId } from "./caller-headers.ts";
+import { callerKey } from "./context.ts";
+import { internalError, toConnectError } from "./errors.ts";
+import { validateRequest } from "./validate.ts";
+
+type Request = UnaryRequest | StreamRequest;
+
+/** What the runtime needs of the log: only failures that nobody classified are written here. */
+export type ErrorLog = Pick<Logger, "error">;
+
+/**
+ * What every call through a socket passes, outermost first. The service token is checked before
+ * all of them, and before the body is read: see server.ts.
+ */
+export function socketInterceptors(log: ErrorLog, closing: AbortSignal): Interceptor[] {
+  return [errors(log), endStreams(closing), caller, deadline, validate];
+}
+
+/**
+ * The same for a call in memory: its caller arrives as a value, and the transport itself keeps the
+ * deadline, so that a call which needs no AbortSignal never makes one.
+ */
+export function memoryInterceptors(log: ErrorLog): Interceptor[] {
+  return [errors(log), validate];
+}
+
+/** Every failure leaves as a ConnectError that tells a client what it may know. */
+function errors(log: ErrorLog): Interceptor {
+  return (next) => async (req) => {
+    const translate = (error: unknown) => outgoing(error, req, log);
+    try {
+      const res = await next(req);
+      return res.stream ? { ...res, message: mapErrors(res.message, translate) } : res;
+    } catch (error) {
+      throw translate(error);
+    }
+  };
+}
+
+/** A stream may never end by itself, so a server that closes ends it; the client resumes elsewhere. */
+function endStreams(closing: AbortSignal): Interceptor {
+  return (next) => (req) =>
+    req.stream
+      ? next({ ...req, signal: createLinkedAbortController(req.signal, closing).signal })
+      : next(req);
+}
+
+const caller: Interceptor = (next) => (req) => {
+  req.contextValues.set(callerKey, readCaller(req.header));
+  return next(req);
+};
+
+/** No handler begins after the deadline, and none holds the answer back beyond it. */
+const deadline: Interceptor = (next) => async (req) => {
+  if (req.signal.aborted) throw abortError(req.signal);
+  const res = await abortable(next(req), req.signal);
+  return res.stream ? { ...res, message: abortableStream(res.message, req.signal) } : res;
+};
+
+const validate: Interceptor = (next) => async (req) => {
+  if (req.stream) return next({ ...req, message: validated(req.method, req.message) });
+  validateRequest(req.method.input, req.message);
+  return next(req);
+};
+
+async function* validated(method: DescMethod, messages: StreamRequest["message"]) {
+  for await (const message of messages) {
+    validateRequest(method.input, message);
+    yield message;
+  }
+}
+
+async function* mapErrors<T>(source: AsyncIterable<T>, translate: (error: unknown) => Error) {
+  try {
+    yield* source;
+  } catch (error) {
+    throw translate(error);
+  }
+}
+
+function outgoing(error: unknown, req: Request, log: ErrorLog): ConnectError {
+  if (error instanceof ServiceError) return toConnectError(error);
+  if (req.signal.aborted) return abortError(req.signal);
+  // With a cause, it wraps what a library threw: its text may name a host.
+  if (error instanceof ConnectError && error.cause === undefined) return error;
+  const requestId = requestIdOf(req);
+  log.error({ err: error, rpc: rpcName(req.method), requestId }, "rpc failed");
+  return unreachable(error) ?? internalError(requestId);
+}
+
+/** Another service could not be reached: the caller may try again. */
+function unreachable(error: unknown): ConnectError | undefined {
+  if (!(error instanceof ConnectError && error.code === Code.Unavailable)) return undefined;
+  return toConnectError(new ServiceError("SERVICE_UNAVAILABLE", "service unavailable"));
+}
+
+/** One is made up where the caller sent none, so that answer and log can be matched. */
+function requestIdOf({ contextValues, header }: Request): string {
+  return contextValues.get(callerKey)?.requestId ?? readRequestId(header) ?? crypto.randomUUID();
+}
+
+function rpcName({ parent, name }: DescMethod): string {
+  return `${parent.typeName}/${name}`;
+}
