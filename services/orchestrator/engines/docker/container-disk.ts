@@ -1,0 +1,73 @@
+import { posix } from "node:path";
+import type Docker from "dockerode";
+import { type CallLimits, call, callAllowing } from "./call.ts";
+import type { Disk, DiskFile } from "./find-program.ts";
+import { tarHead } from "./tar-head.ts";
+
+/** The daemon's answer to a HEAD on a container's archive; the mode's bits are Go's. */
+interface PathStat {
+  mode: number;
+  linkTarget: string;
+}
+
+const GO_DIRECTORY = 0x8000_0000;
+const GO_SYMLINK = 0x0800_0000;
+// Directory, link, device, pipe, socket and whatever else is no plain file.
+const GO_TYPES = 0x8f28_0000;
+const EXECUTABLE = 0o111;
+
+/** @param hidden directories that something else is mounted on once the container runs */
+export function containerDisk(
+  container: Docker.Container,
+  hidden: readonly string[],
+  limits: CallLimits,
+): Disk {
+  const isHidden = (path: string) => hidden.some((top) => path.startsWith(`${top}/`));
+  return {
+    async stat(path) {
+      const found = await statPath(container, path, limits);
+      if (!found || isHidden(found.path)) return undefined;
+      return found;
+    },
+    async head(path) {
+      const stream = await call((options) => container.getArchive({ path, ...options }), limits);
+      return await tarHead(stream);
+    },
+  };
+}
+
+async function statPath(
+  container: Docker.Container,
+  path: string,
+  limits: CallLimits,
+): Promise<DiskFile | undefined> {
+  const stat = await rawStat(container, path, limits);
+  if (!stat) return undefined;
+  // The target is where the whole chain of links ends, but it may not be there.
+  if (stat.mode & GO_SYMLINK) {
+    const target = posix.resolve("/", stat.linkTarget);
+    const end = await rawStat(container, target, limits);
+    return end && !(end.mode & GO_SYMLINK) ? describe(target, end) : undefined;
+  }
+  return describe(path, stat);
+}
+
+function describe(path: string, { mode }: PathStat): DiskFile {
+  const kind = mode & GO_DIRECTORY ? "directory" : mode & GO_TYPES ? "other" : "file";
+  return { path, kind, executable: (mode & EXECUTABLE) !== 0 };
+}
+
+async function rawStat(
+  container: Docker.Container,
+  path: string,
+  limits: CallLimits,
+): Promise<PathStat | undefined> {
+  // 400: a part of the path is no directory.
+  const request = (options: { abortSignal: AbortSignal }) =>
+    container.infoArchive({ path, ...options });
+  const answer = await callAllowing([404, 400], request, limits);
+  if (!answer) return undefined;
+  answer.resume();
+  const header = String(answer.headers["x-docker-container-path-stat"]);
+  return JSON.parse(Buffer.from(header, "base64").toString());
+}

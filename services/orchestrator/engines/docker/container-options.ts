@@ -1,0 +1,105 @@
+import type { ContainerCreateOptions, HostConfig } from "dockerode";
+import type { Allocation, EngineSpec } from "../engine.ts";
+import { hostnameOf, LABELS, networkName } from "./names.ts";
+
+const MIB = 1024 * 1024;
+/** Enough for any honest workload; a fork bomb ends here and not on the host. */
+const PIDS_MAX = 4096;
+/** Of each sandbox's output the daemon keeps so much on its disk. */
+const LOG = { Type: "json-file", Config: { "max-size": "10m", "max-file": "3" } };
+
+/** How a container runs what it runs. */
+export interface Launch {
+  entrypoint: string[];
+  cmd: string[];
+  env: Record<string, string>;
+  /** The daemon puts its init in front as PID 1. */
+  init: boolean;
+}
+
+/** The whole request for a sandbox's container. Pure. */
+export function containerOptions(
+  allocation: Allocation,
+  imageId: string,
+  installationId: string,
+  launch: Launch,
+): ContainerCreateOptions {
+  const { spec } = allocation;
+  const { user, workdir } = spec.runtime;
+  return {
+    Image: imageId,
+    Hostname: hostnameOf(allocation.name),
+    Labels: labels(allocation, installationId),
+    Env: environment(spec, launch),
+    Entrypoint: launch.entrypoint,
+    Cmd: launch.cmd,
+    ...(user === null ? {} : { User: user }),
+    ...(workdir === null ? {} : { WorkingDir: workdir }),
+    // The contract's, whatever the image asks for.
+    StopSignal: "SIGTERM",
+    // The image's own check would probe a service that an idle sandbox does not run.
+    Healthcheck: { Test: ["NONE"] },
+    HostConfig: hostConfig(spec, networkName(installationId), launch.init),
+  };
+}
+
+// Ours come last: they say whose container it is.
+function labels(allocation: Allocation, installationId: string): Record<string, string> {
+  return {
+    ...allocation.spec.labels,
+    [LABELS.installation]: installationId,
+    [LABELS.sandbox]: allocation.sandboxId,
+    [LABELS.organization]: allocation.orgId,
+  };
+}
+
+function environment({ env, runtime }: EngineSpec, launch: Launch): string[] {
+  const values = new Map<string, string>();
+  if (runtime.shell !== null) values.set("SHELL", runtime.shell);
+  for (const { key, value } of env) values.set(key, value);
+  for (const [key, value] of Object.entries(launch.env)) values.set(key, value);
+  return [...values].map(([key, value]) => `${key}=${value}`);
+}
+
+function hostConfig(spec: EngineSpec, network: string, init: boolean): HostConfig {
+  const restricted = spec.securityProfile === "restricted";
+  const memory = spec.resources.memoryMib * MIB;
+  return {
+    NanoCpus: spec.resources.vcpus * 1e9,
+    Memory: memory,
+    // The sum of memory and swap: no swap.
+    MemorySwap: memory,
+    PidsLimit: PIDS_MAX,
+    Ulimits: spec.rlimits.map(({ resource, soft, hard }) => ({
+      Name: resource,
+      Soft: soft,
+      Hard: hard,
+    })),
+    Tmpfs: tmpfs(spec, restricted),
+    NetworkMode: spec.network.enabled ? network : "none",
+    // Raw sockets would let a sandbox forge its neighbours' addresses on the bridge; ping works without.
+    CapDrop: restricted ? ["ALL"] : ["NET_RAW"],
+    SecurityOpt: restricted ? ["no-new-privileges"] : [],
+    Init: init,
+    LogConfig: LOG,
+    RestartPolicy: { Name: "no" },
+  };
+}
+
+function tmpfs(spec: EngineSpec, restricted: boolean): Record<string, string> {
+  const mounts = spec.mounts.filter(({ type }) => type === "tmpfs");
+  return Object.fromEntries(
+    mounts.map(({ guest, options, sizeMib }) => {
+      // As on a machine of that size; the host's own half would be out of proportion.
+      const size = sizeMib ?? Math.max(1, Math.floor(spec.resources.memoryMib / 2));
+      // Docker's defaults are the opposite, so each is said.
+      const flags = [
+        options.readonly ? "ro" : "rw",
+        options.noexec ? "noexec" : "exec",
+        options.nosuid || restricted ? "nosuid" : "suid",
+        options.nodev || restricted ? "nodev" : "dev",
+      ];
+      return [guest, `${flags.join(",")},size=${size}m`];
+    }),
+  );
+}

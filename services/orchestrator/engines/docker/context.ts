@@ -1,0 +1,48 @@
+import type Docker from "dockerode";
+import type { Logger } from "pino";
+import { call } from "./call.ts";
+import type { ImageSource } from "./images/ensure-image.ts";
+
+/** What the parts of this engine share. */
+export interface DockerContext {
+  docker: Docker;
+  installationId: string;
+  /** Asked for once, and again after a failure. */
+  host: () => Promise<DockerHost>;
+  images: ImageSource;
+  log: Pick<Logger, "info" | "warn">;
+}
+
+/** The daemon's machine. */
+export interface DockerHost {
+  vcpus: number;
+  memoryMib: number;
+  /** As images name it, such as `amd64`. */
+  architecture: string;
+  /** The daemon has an init program to put in front of a container's own. */
+  hasInit: boolean;
+}
+
+const MIB = 1024 * 1024;
+
+/** The parts of the daemon's `/info` that count here; its client has no type for it. */
+interface Info {
+  NCPU: number;
+  MemTotal: number;
+  InitCommit?: { ID: string };
+}
+
+/** @throws EngineUnavailable, DockerError */
+export async function readHost(docker: Docker): Promise<DockerHost> {
+  const [info, version] = await Promise.all([
+    call<Info>(() => docker.info()),
+    call(() => docker.version()),
+  ]);
+  return {
+    vcpus: info.NCPU,
+    memoryMib: Math.floor(info.MemTotal / MIB),
+    architecture: version.Arch,
+    // What the daemon says when it cannot run its init's `--version`.
+    hasInit: info.InitCommit?.ID !== "N/A",
+  };
+}

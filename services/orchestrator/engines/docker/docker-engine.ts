@@ -1,0 +1,82 @@
+import type { Logger } from "pino";
+import type { Engine } from "../engine.ts";
+import { guarded } from "./call.ts";
+import { connectDocker } from "./connect.ts";
+import { type DockerContext, type DockerHost, readHost } from "./context.ts";
+import { ensureRunning } from "./ensure-running.ts";
+import { createImageSource } from "./images/ensure-image.ts";
+import type { PullPatience } from "./images/pull.ts";
+import { createLister } from "./list-instances.ts";
+import { removeMachine, stopMachine } from "./stop-and-remove.ts";
+import { watchMachines } from "./watch.ts";
+
+export interface DockerEngineOptions {
+  /** Containers that carry it are this engine's; it touches no other. */
+  installationId: string;
+  docker: {
+    /** See DockerAddress. */
+    host: string | undefined;
+    /** Of the operator's `config.json`; undefined: `~/.docker`. */
+    configDirectory?: string;
+    patience?: PullPatience;
+  };
+  log: Pick<Logger, "info" | "warn">;
+}
+
+const PATIENCE: PullPatience = { answerMs: 30_000, stallMs: 120_000 };
+/** What of services/sandbox/domain/requirements.ts this engine honours. */
+const FEATURES = ["mounts.tmpfs"];
+
+/**
+ * Sandboxes as containers, one each, whose writable layer is the sandbox's disk.
+ * @throws StartupError for an address that is none
+ */
+export function createDockerEngine(options: DockerEngineOptions): Engine {
+  const ctx = createContext(options);
+  const list = createLister(ctx);
+  const closed = new AbortController();
+  return {
+    name: "docker",
+    features: () => FEATURES,
+    capacity: () =>
+      guarded(async () => {
+        const { vcpus, memoryMib } = await ctx.host();
+        return { vcpus, memoryMib };
+      }),
+    ensureRunning: (allocation, signal) =>
+      guarded(() => ensureRunning(ctx, allocation, AbortSignal.any([signal, closed.signal]))),
+    stop: (sandboxId, graceMs) => guarded(() => stopMachine(ctx, sandboxId, graceMs)),
+    remove: (sandboxId) => guarded(() => removeMachine(ctx, sandboxId)),
+    list: () => guarded(list),
+    watch: (signal) => watchMachines(ctx, AbortSignal.any([signal, closed.signal])),
+    close: async () => closed.abort(),
+  };
+}
+
+function createContext({
+  installationId,
+  docker: config,
+  log,
+}: DockerEngineOptions): DockerContext {
+  const docker = connectDocker(config);
+  const host = remembered(() => readHost(docker));
+  const images = createImageSource({
+    docker,
+    architecture: async () => (await host()).architecture,
+    patience: config.patience ?? PATIENCE,
+    configDirectory: config.configDirectory,
+  });
+  return { docker, installationId, host, images, log };
+}
+
+// A failure is not kept: the daemon may be up the next time.
+function remembered(read: () => Promise<DockerHost>): () => Promise<DockerHost> {
+  let known: Promise<DockerHost> | undefined;
+  return () => {
+    known ??= read().catch((error: unknown) => {
+      known = undefined;
+      throw error;
+    });
+    return known;
+  };
+}

@@ -1,0 +1,82 @@
+import { type Allocation, EngineFailure, EngineUnavailable, type Instance } from "../engine.ts";
+import { call } from "./call.ts";
+import type { DockerContext } from "./context.ts";
+import { createMachine } from "./create-machine.ts";
+import { findMachine, inspectMachine, type Machine } from "./machines.ts";
+import { formatName, type MachineName } from "./names.ts";
+import { startMachine } from "./start-machine.ts";
+import { stopContainer } from "./stop-and-remove.ts";
+
+const GRACE_MS = 5_000;
+
+/** See Engine.ensureRunning. Each step leaves a state from which the next call goes on. */
+export async function ensureRunning(
+  ctx: DockerContext,
+  allocation: Allocation,
+  signal: AbortSignal,
+): Promise<Instance> {
+  signal.throwIfAborted();
+  const machine = await machineFor(ctx, allocation, signal);
+  const { state } = machine.instance;
+  const up = state === "created" ? await startMachine(ctx, machine, allocation, signal) : machine;
+  await settleName(ctx, up);
+  return up.instance;
+}
+
+async function machineFor(
+  ctx: DockerContext,
+  allocation: Allocation,
+  signal: AbortSignal,
+): Promise<Machine> {
+  const { sandboxId, generation } = allocation;
+  const found = await findMachine(ctx, sandboxId, { signal });
+  if (!found) return await createMachine(ctx, allocation, signal);
+  if (found.container.State.Dead) throw new EngineUnavailable("the machine is being removed");
+  if (found.instance.generation === generation) return found;
+  if (found.instance.generation > generation)
+    throw new EngineFailure(
+      `start ${generation} of the sandbox came after start ${found.instance.generation}`,
+    );
+  return await restart(ctx, found, generation, signal);
+}
+
+/** Takes the machine of an older run over for this one; its disk stays. */
+async function restart(
+  ctx: DockerContext,
+  older: Machine,
+  generation: number,
+  signal: AbortSignal,
+): Promise<Machine> {
+  const { containerId, container, name } = older;
+  if (container.State.Running) await stopContainer(ctx, containerId, GRACE_MS, signal);
+  const started = new Date(container.State.StartedAt).getTime();
+  const after = started > 0 ? started : null;
+  await rename(ctx, containerId, { ...name, generation, after }, signal);
+  return await mustExist(ctx, containerId, signal);
+}
+
+// The mark of a restart goes once the machine has run under its name.
+async function settleName(ctx: DockerContext, { containerId, name }: Machine): Promise<void> {
+  if (name.after === null) return;
+  await rename(ctx, containerId, { ...name, after: null });
+}
+
+async function rename(
+  ctx: DockerContext,
+  containerId: string,
+  name: MachineName,
+  signal?: AbortSignal,
+): Promise<void> {
+  const container = ctx.docker.getContainer(containerId);
+  await call((options) => container.rename({ name: formatName(name), ...options }), { signal });
+}
+
+async function mustExist(
+  ctx: DockerContext,
+  containerId: string,
+  signal: AbortSignal,
+): Promise<Machine> {
+  const machine = await inspectMachine(ctx, containerId, { signal });
+  if (!machine) throw new EngineUnavailable("the machine vanished while it was started");
+  return machine;
+}

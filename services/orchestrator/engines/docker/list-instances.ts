@@ -1,0 +1,40 @@
+import type { ContainerInfo } from "dockerode";
+import type { Instance } from "../engine.ts";
+import type { DockerContext } from "./context.ts";
+import { inspectMachine, listContainers, nameOf } from "./machines.ts";
+
+const AT_ONCE = 8;
+
+/**
+ * Lists every machine. A container's list entry has no times and no exit code, so each is inspected, once in each
+ * state: under one name it starts once and ends once, and what was seen then holds.
+ */
+export function createLister(ctx: DockerContext): () => Promise<Instance[]> {
+  let seen = new Map<string, Instance>();
+  return async () => {
+    const known = seen;
+    const containers = await listContainers(ctx);
+    const instances = new Map<string, Instance>();
+    for (let i = 0; i < containers.length; i += AT_ONCE) {
+      const some = containers.slice(i, i + AT_ONCE);
+      await Promise.all(
+        some.map(async (entry) => {
+          const instance =
+            known.get(keyOf(entry)) ?? (await inspectMachine(ctx, entry.Id))?.instance;
+          if (instance) instances.set(keyOf(entry), instance);
+        }),
+      );
+    }
+    seen = new Map([...instances].filter(([key]) => key.endsWith(SETTLED)));
+    return [...instances.values()];
+  };
+}
+
+const SETTLED = " settled";
+
+// Unsettled: it may be another state in fact by the next look, under the same key.
+function keyOf({ Id, Names, State, Labels }: ContainerInfo): string {
+  const name = Names[0] ?? "";
+  const settled = State !== "created" && nameOf(name, Labels).after === null;
+  return `${Id} ${name} ${State}${settled ? SETTLED : ""}`;
+}

@@ -1,0 +1,55 @@
+/** Fixed at creation, so nothing that changes from run to run is among them. */
+export const LABELS = {
+  installation: "dev.sandgate.installation",
+  sandbox: "dev.sandgate.sandbox",
+  organization: "dev.sandgate.organization",
+} as const;
+
+/** Ours alone; a sandbox's own labels cannot begin with it. */
+export const LABEL_PREFIX = "dev.sandgate.";
+
+/**
+ * What a container's name says: `sbx-<sandbox id>-<generation>`, and from the rename for a restart
+ * until it has come up `…-after-<start of the run before>`. A container that still has that start time has
+ * not run under this name: so a crash between rename and start is told from a run that ended.
+ */
+export interface MachineName {
+  sandboxId: string;
+  generation: number;
+  /** Milliseconds since the epoch. */
+  after: number | null;
+}
+
+export function formatName({ sandboxId, generation, after }: MachineName): string {
+  return `sbx-${sandboxId}-${generation}${after === null ? "" : `-after-${after}`}`;
+}
+
+/** Undefined: somebody else gave it this name. */
+export function parseName(name: string): MachineName | undefined {
+  const groups = /^\/?sbx-(?<id>[\w-]+?)-(?<generation>\d+)(?:-after-(?<after>\d+))?$/.exec(
+    name,
+  )?.groups;
+  if (!groups?.id) return undefined;
+  return {
+    sandboxId: groups.id,
+    generation: Number(groups.generation),
+    after: groups.after === undefined ? null : Number(groups.after),
+  };
+}
+
+/** One bridge an installation. */
+export function networkName(installationId: string): string {
+  return `sandgate-${installationId}`;
+}
+
+const HOSTNAME_MAX = 63;
+
+/** A sandbox's name as a host name: lower case, letters, digits, dots and inner hyphens. */
+export function hostnameOf(name: string): string {
+  const labels = name
+    .toLowerCase()
+    .slice(0, HOSTNAME_MAX)
+    .split(".")
+    .map((label) => label.replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, ""));
+  return labels.filter((label) => label !== "").join(".") || "sandbox";
+}

@@ -1,0 +1,55 @@
+import { EngineFailure, EngineUnavailable } from "../engine.ts";
+import type { DockerError } from "./call.ts";
+
+// setrlimit's numbers on Linux, as the runtime names them in its errors.
+const RLIMITS = [
+  "cpu",
+  "fsize",
+  "data",
+  "stack",
+  "core",
+  "rss",
+  "nproc",
+  "nofile",
+  "memlock",
+  "as",
+  "locks",
+  "sigpending",
+  "msgqueue",
+  "nice",
+  "rtprio",
+  "rttime",
+];
+
+/** What the daemon and the runtime under it say at a start, and what that means to the sandbox's owner. */
+const SENTENCES: [RegExp, (found: string) => string][] = [
+  [/unable to find user (.+?): /, (user) => `user ${JSON.stringify(user)} is not in the image`],
+  [/unable to find group (.+?): /, (group) => `group ${JSON.stringify(group)} is not in the image`],
+  [
+    /setting rlimit type (\d+)/,
+    (type) => `rlimit '${RLIMITS[Number(type)] ?? type}' is more than this host allows`,
+  ],
+  [/exec: ("[^"]+"): .*not found/, (command) => `command ${command} is not in the image`],
+  [/exec: ("[^"]+"): permission denied/, (command) => `command ${command} is not executable`],
+  [/(no space left on device)/, () => "there is no space left on the host"],
+  [/(OOM-killed)/, () => "the memory is too little to start at all"],
+];
+
+// The daemon is there, but what it stands on is not.
+const TRANSIENT = /containerd|transport is closing|context deadline exceeded|is being removed/;
+
+/** Pure. */
+export function startFault({ message }: DockerError): EngineFailure | EngineUnavailable {
+  for (const [pattern, sentence] of SENTENCES) {
+    const found = pattern.exec(message)?.[1];
+    if (found !== undefined) return new EngineFailure(sentence(found));
+  }
+  if (TRANSIENT.test(message)) return new EngineUnavailable(message);
+  return new EngineFailure(`the container could not be started: ${lastCause(message)}`);
+}
+
+// Each layer puts its own words, with paths of the host, before the one below it.
+function lastCause(message: string): string {
+  const causes = message.replace(/: unknown$/, "").split("caused: ");
+  return causes.at(-1)?.trim() ?? message;
+}

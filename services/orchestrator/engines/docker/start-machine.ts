@@ -1,0 +1,93 @@
+import { type Allocation, EngineFailure, EngineUnavailable } from "../engine.ts";
+import { callAllowing, DockerError } from "./call.ts";
+import { containerDisk } from "./container-disk.ts";
+import type { DockerContext } from "./context.ts";
+import { createDirectMachine } from "./create-machine.ts";
+import { type Disk, whyNotRunnable } from "./find-program.ts";
+import { inspectMachine, type Machine } from "./machines.ts";
+import { ensureNetwork } from "./network.ts";
+import { startFault } from "./start-faults.ts";
+import { removeContainer } from "./stop-and-remove.ts";
+import { isSupervised, SUPERVISOR_NEEDS } from "./supervisor.ts";
+
+const START_MS = 120_000;
+
+/**
+ * Starts a machine that has not run under its generation yet, after looking for the reasons why it could not.
+ * @throws EngineFailure
+ */
+export async function startMachine(
+  ctx: DockerContext,
+  made: Machine,
+  allocation: Allocation,
+  signal: AbortSignal,
+): Promise<Machine> {
+  const machine = await withUsableShell(ctx, made, allocation, signal);
+  await checkPrograms(machine, diskOf(ctx, machine, allocation, signal), allocation);
+  if (allocation.spec.network.enabled) await ensureNetwork(ctx, signal);
+  await start(ctx, machine, signal);
+  const up = await inspectMachine(ctx, machine.containerId, { signal });
+  if (!up) throw new EngineUnavailable("the machine vanished while it was started");
+  return up;
+}
+
+function diskOf(
+  ctx: DockerContext,
+  { containerId }: Machine,
+  { spec }: Allocation,
+  signal: AbortSignal,
+): Disk {
+  const tmpfs = spec.mounts.filter(({ type }) => type === "tmpfs").map(({ guest }) => guest);
+  return containerDisk(ctx.docker.getContainer(containerId), tmpfs, { signal });
+}
+
+// Whether an image has a shell shows only in a container made from it.
+async function withUsableShell(
+  ctx: DockerContext,
+  machine: Machine,
+  allocation: Allocation,
+  signal: AbortSignal,
+): Promise<Machine> {
+  if (!isSupervised(entrypointOf(machine))) return machine;
+  const disk = diskOf(ctx, machine, allocation, signal);
+  const why = await whyNotRunnable(disk, SUPERVISOR_NEEDS, { path: undefined, workdir: "/" });
+  if (why === undefined) return machine;
+  if (machine.container.State.Status !== "created")
+    throw new EngineFailure(`${SUPERVISOR_NEEDS} is gone from the sandbox's disk`);
+  await removeContainer(ctx, machine.containerId, signal);
+  return await createDirectMachine(ctx, allocation, signal);
+}
+
+async function checkPrograms(machine: Machine, disk: Disk, { spec }: Allocation): Promise<void> {
+  const { Env, WorkingDir, Cmd } = machine.container.Config;
+  const path = Env.findLast((pair) => pair.startsWith("PATH="))?.slice("PATH=".length);
+  const search = { path, workdir: WorkingDir || "/" };
+  const entrypoint = entrypointOf(machine);
+  const [command] = isSupervised(entrypoint) ? (Cmd ?? []) : entrypoint;
+  const wanted = { command, shell: spec.runtime.shell ?? undefined };
+  for (const [what, program] of Object.entries(wanted)) {
+    if (program === undefined) continue;
+    const why = await whyNotRunnable(disk, program, search);
+    if (why !== undefined) throw new EngineFailure(`${what} ${JSON.stringify(program)} ${why}`);
+  }
+}
+
+function entrypointOf({ container }: Machine): string[] {
+  return [container.Config.Entrypoint ?? []].flat();
+}
+
+async function start(ctx: DockerContext, machine: Machine, signal: AbortSignal): Promise<void> {
+  const container = ctx.docker.getContainer(machine.containerId);
+  try {
+    // 304: it is up already.
+    await callAllowing([304], (options) => container.start(options), {
+      signal,
+      timeoutMs: START_MS,
+    });
+  } catch (error) {
+    if (!(error instanceof DockerError)) throw error;
+    const { sandboxId } = machine.name;
+    ctx.log.warn({ sandboxId, err: error }, "Docker refused to start a container");
+    throw startFault(error);
+  }
+}

@@ -1,0 +1,61 @@
+import type { Instance } from "../engine.ts";
+import { callAllowing, isStatus } from "./call.ts";
+import type { DockerContext } from "./context.ts";
+import { findMachine, inspectMachine, listContainers } from "./machines.ts";
+
+/** How much longer than the grace the daemon may take to end a container. */
+const KILL_MS = 30_000;
+const REMOVE_MS = 60_000;
+
+/** See Engine.stop. */
+export async function stopMachine(
+  ctx: DockerContext,
+  sandboxId: string,
+  graceMs: number,
+): Promise<Instance | undefined> {
+  const machine = await findMachine(ctx, sandboxId);
+  if (machine?.instance.state !== "running") return machine?.instance;
+  await stopContainer(ctx, machine.containerId, graceMs);
+  return (await inspectMachine(ctx, machine.containerId))?.instance;
+}
+
+/** SIGTERM, and SIGKILL after the grace, in whole seconds as Docker counts; already ended or gone is success. */
+export async function stopContainer(
+  ctx: DockerContext,
+  containerId: string,
+  graceMs: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  const container = ctx.docker.getContainer(containerId);
+  const t = Math.ceil(graceMs / 1000);
+  const limits = { signal, timeoutMs: graceMs + KILL_MS };
+  await callAllowing([304, 404], (options) => container.stop({ t, ...options }), limits);
+}
+
+/** See Engine.remove. */
+export async function removeMachine(ctx: DockerContext, sandboxId: string): Promise<void> {
+  const containers = await listContainers(ctx, sandboxId);
+  await Promise.all(containers.map(({ Id }) => removeContainer(ctx, Id)));
+}
+
+/** Container, disk and anonymous volumes; returns when they are gone. */
+export async function removeContainer(
+  ctx: DockerContext,
+  containerId: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const container = ctx.docker.getContainer(containerId);
+  const limits = { signal, timeoutMs: REMOVE_MS };
+  try {
+    await callAllowing(
+      [404],
+      (options) => container.remove({ force: true, v: true, ...options }),
+      limits,
+    );
+  } catch (error) {
+    // Somebody else is removing it.
+    if (!isStatus(error, 409)) throw error;
+    const condition = "removed";
+    await callAllowing([404], (options) => container.wait({ condition, ...options }), limits);
+  }
+}

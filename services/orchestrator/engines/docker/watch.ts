@@ -1,0 +1,44 @@
+import { EngineUnavailable } from "../engine.ts";
+import { translate } from "./call.ts";
+import type { DockerContext } from "./context.ts";
+import { jsonLines } from "./json-lines.ts";
+import { LABELS } from "./names.ts";
+
+const EVENTS = ["start", "die", "oom", "destroy", "pause", "unpause"];
+
+interface ContainerEvent {
+  Actor: { Attributes: Record<string, string> };
+}
+
+/** See Engine.watch. */
+export async function* watchMachines(
+  ctx: DockerContext,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  if (signal.aborted) return;
+  try {
+    for await (const event of jsonLines(await openEvents(ctx, signal))) {
+      // The daemon's own message, of the type that the filters ask for.
+      const { Actor } = event as ContainerEvent;
+      const sandboxId = Actor.Attributes[LABELS.sandbox];
+      if (sandboxId !== undefined) yield sandboxId;
+    }
+  } catch (error) {
+    if (signal.aborted) return;
+    throw new EngineUnavailable("Docker's events broke off", { cause: error });
+  }
+  if (!signal.aborted) throw new EngineUnavailable("Docker's events ended");
+}
+
+// Not bounded in time, as it is meant to last.
+async function openEvents(ctx: DockerContext, signal: AbortSignal): Promise<NodeJS.ReadableStream> {
+  const label = [`${LABELS.installation}=${ctx.installationId}`];
+  const filters = { type: ["container" as const], event: EVENTS, label };
+  // A constant, for dockerode's types do not know the signal that it takes.
+  const options = { filters, abortSignal: signal };
+  try {
+    return await ctx.docker.getEvents(options);
+  } catch (error) {
+    throw translate(error);
+  }
+}

@@ -1,0 +1,25 @@
+import type { EngineSpec } from "../engine.ts";
+
+/** The parts of an image's configuration that a start needs. */
+export interface ImageConfig {
+  id: string;
+  entrypoint: string[];
+  cmd: string[];
+}
+
+/**
+ * The command that a sandbox runs; empty: it idles. The image's own command counts only where the spec
+ * overrides the other half of it. Pure.
+ */
+export function workloadOf(runtime: EngineSpec["runtime"], image: ImageConfig): string[] {
+  const { cmd, entrypoint } = runtime;
+  if (cmd === null && entrypoint === null) return [];
+  const imageCmd = entrypoint === null ? image.cmd : [];
+  return [...(entrypoint ?? image.entrypoint), ...(cmd ?? imageCmd)];
+}
+
+/** What an image without a shell runs as the machine itself; empty: there is nothing to run. Pure. */
+export function directCommand(runtime: EngineSpec["runtime"], image: ImageConfig): string[] {
+  const overridden = runtime.cmd !== null || runtime.entrypoint !== null;
+  return overridden ? workloadOf(runtime, image) : [...image.entrypoint, ...image.cmd];
+}
