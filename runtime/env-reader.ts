@@ -13,8 +13,8 @@ export class EnvReader {
     return this.#env[name]?.trim() || undefined;
   }
 
-  match(name: string, pattern: RegExp, wanted: string): string | undefined {
-    return this.#parse(name, wanted, (text) => (pattern.test(text) ? text : undefined));
+  match(name: string, fits: (text: string) => boolean, wanted: string): string | undefined {
+    return this.#parse(name, wanted, (text) => (fits(text) ? text : undefined));
   }
 
   /** A decimal integer from `min` to `max`. */

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { API_KEY_FORM, isApiKey } from "./api-key.ts";
 import { EnvReader } from "./env-reader.ts";
 import { StartupError } from "./errors.ts";
 
@@ -73,7 +74,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
     log: { level: read.choice("LOG_LEVEL", LOG_LEVELS, "info") },
     gateway: {
-      host: read.match("HOST", /^[\w.:-]+$/, "a host name or an IP address") ?? "127.0.0.1",
+      host:
+        read.match("HOST", (text) => /^[\w.:-]+$/.test(text), "a host name or an IP address") ??
+        "127.0.0.1",
       port: read.integer("PORT", 0, 65_535) ?? 8080,
       corsOrigins: read.origins("CORS_ORIGINS"),
       waitsMax: read.integer("WAITS_MAX", 0, 1_000_000) ?? 10_000,
@@ -82,7 +85,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       port: read.integer("RPC_PORT", 0, 65_535),
       serviceToken: read.match(
         "SERVICE_TOKEN",
-        /^[\x21-\x7e]{16,}$/,
+        (text) => /^[\x21-\x7e]{16,}$/.test(text),
         "at least 16 printable ASCII characters",
       ),
     },
@@ -97,17 +100,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       stopTimeoutSecs: read.integer("STOP_TIMEOUT_SECS", 1, 86_400) ?? 60,
       queueTimeoutSecs: read.integer("QUEUE_TIMEOUT_SECS", 1, 604_800) ?? 3_600,
     },
-    bootstrapApiKey: read.match(
-      "BOOTSTRAP_API_KEY",
-      API_KEY,
-      "a prefix of lower case letters, `_`, then letters, digits and `_`, 20 to 128 characters in all",
-    ),
+    bootstrapApiKey: read.match("BOOTSTRAP_API_KEY", isApiKey, API_KEY_FORM),
     secretsKey: read.key("SECRETS_KEY", 32),
     drainTimeoutSecs: read.integer("DRAIN_TIMEOUT_SECS", 0, 3_600) ?? 10,
   };
   if (read.faults.length > 0) throw new StartupError(read.faults.join("; "));
   return config;
 }
-
-/** Well formed; whether the checksum of one of ours is right is for the organization service to say. */
-const API_KEY = /^(?=.{20,128}$)[a-z]+_[A-Za-z0-9_]+$/;
