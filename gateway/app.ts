@@ -1,0 +1,74 @@
+import type { Client } from "@connectrpc/connect";
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
+import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { authenticator } from "./auth.ts";
+import { allowOrigins } from "./cors.ts";
+import { serveDocs } from "./docs.ts";
+import { type Readiness, serveHealth } from "./health.ts";
+import { answerAlike, sendError } from "./http/answers.ts";
+import { acceptJson } from "./http/body.ts";
+import { answerClientError } from "./http/client-error.ts";
+import { requestId } from "./http/request-id.ts";
+import { mount } from "./http/route.ts";
+import { collectPaths } from "./http/routing.ts";
+import { organizationRoutes } from "./v1/organization/routes.ts";
+import { sandboxRoutes } from "./v1/sandboxes/routes.ts";
+import { Waits } from "./waits.ts";
+
+const DEFAULT_RPC_TIMEOUT_MS = 10_000;
+// Of a name of 128 characters, each percent-encoded, with room to spare.
+const MAX_PATH_PARAM = 4096;
+
+export interface GatewayOptions {
+  clients: {
+    sandboxes: Client<typeof SandboxService>;
+    organizations: Client<typeof OrganizationService>;
+  };
+  config: {
+    /** Origins such as `https://console.example.org`; empty: CORS is off. */
+    corsOrigins: readonly string[];
+    /** Most waits held at once. */
+    waitsMax: number;
+    /** Deadline of one call to a service; 10,000 where it is not set. */
+    rpcTimeoutMs?: number;
+    /** First pause before a broken watch is taken up again; 100 where it is not set. */
+    watchBackoffMs?: number;
+  };
+  log: FastifyBaseLogger;
+  /** Whether what the gateway needs is there. */
+  readiness: () => Promise<Readiness>;
+}
+
+/** The public HTTP server, not listening yet; its `close` answers held waits and ends the watch. */
+export function buildApp({ clients, config, log, readiness }: GatewayOptions): FastifyInstance {
+  const app = Fastify({
+    loggerInstance: log,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: requestId,
+    routerOptions: { maxParamLength: MAX_PATH_PARAM },
+    // Draining is answered in the common envelope, see answers.ts.
+    return503OnClosing: false,
+    frameworkErrors: sendError,
+    clientErrorHandler: answerClientError,
+  });
+  const rpcTimeoutMs = config.rpcTimeoutMs ?? DEFAULT_RPC_TIMEOUT_MS;
+  const waits = new Waits(config.waitsMax);
+  app.addHook("onReady", async () => {
+    waits.start(clients.sandboxes, log, config.watchBackoffMs);
+  });
+  app.addHook("preClose", async () => waits.drain());
+
+  allowOrigins(app, config.corsOrigins);
+  acceptJson(app);
+  answerAlike(app, collectPaths(app));
+
+  const routes = [
+    ...sandboxRoutes({ sandboxes: clients.sandboxes, waits, rpcTimeoutMs }),
+    ...organizationRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
+  ];
+  mount(app, routes, authenticator(clients.organizations, { timeoutMs: rpcTimeoutMs }));
+  serveHealth(app, readiness);
+  serveDocs(app, routes);
+  return app;
+}

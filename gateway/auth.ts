@@ -1,0 +1,77 @@
+import { createHash } from "node:crypto";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Client } from "@connectrpc/connect";
+import type { FastifyRequest } from "fastify";
+import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
+import type { Caller } from "../runtime/caller.ts";
+import { orgSuspended, unauthorized } from "./errors.ts";
+import { bearerKey } from "./key-form.ts";
+
+// Long enough to spare a look-up a request, short enough for a revoked key to stop at once.
+const CACHE_MS = 1_000;
+const CACHE_SIZE = 10_000;
+
+/** Whose key it is, as long as that may be believed without asking again. */
+interface Holder {
+  orgId: string;
+  apiKeyId: string;
+  apiKeyName: string;
+  suspended: boolean;
+  /** In Unix milliseconds. */
+  until: number;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Who asks; set by `authenticate`, before any handler of `/v1`. */
+    caller: Caller;
+  }
+}
+
+/**
+ * Finds out who asks. Only good keys are remembered, and only for a second.
+ * @returns a hook that sets `request.caller`
+ * @throws PublicError (invalid_api_key, org_suspended), from the hook
+ */
+export function authenticator(
+  organizations: Client<typeof OrganizationService>,
+  options: { timeoutMs: number; now?: () => number },
+) {
+  const { timeoutMs, now = Date.now } = options;
+  const known = new Map<string, Holder>();
+
+  const lookUp = async (sha256: Buffer): Promise<Holder> => {
+    const found = await organizations.authenticateKey({ keySha256: sha256 }, { timeoutMs });
+    const expiresAt = found.expiresAt ? timestampMs(found.expiresAt) : Number.POSITIVE_INFINITY;
+    if (expiresAt <= now()) throw unauthorized();
+    const until = Math.min(now() + CACHE_MS, expiresAt);
+    const { orgId, apiKeyId, apiKeyName, orgSuspended: suspended } = found;
+    return { orgId, apiKeyId, apiKeyName, suspended, until };
+  };
+
+  const holderOf = async (key: string): Promise<Holder> => {
+    const sha256 = createHash("sha256").update(key).digest();
+    const id = sha256.toString("base64");
+    const remembered = known.get(id);
+    if (remembered && remembered.until > now()) return remembered;
+    known.delete(id);
+    const holder = await lookUp(sha256);
+    remember(known, id, holder);
+    return holder;
+  };
+
+  return async (request: FastifyRequest): Promise<void> => {
+    const key = bearerKey(request.headers.authorization);
+    if (key === undefined) throw unauthorized();
+    const { orgId, apiKeyId, apiKeyName, suspended } = await holderOf(key);
+    if (suspended) throw orgSuspended();
+    const actor = { kind: "api_key", api_key_id: apiKeyId, name: apiKeyName } as const;
+    request.caller = { orgId, actor, requestId: request.id };
+  };
+}
+
+function remember(known: Map<string, Holder>, id: string, holder: Holder): void {
+  const [oldest] = known.keys();
+  if (known.size >= CACHE_SIZE && oldest !== undefined) known.delete(oldest);
+  known.set(id, holder);
+}

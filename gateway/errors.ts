@@ -1,0 +1,138 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Reason, ServiceError } from "../runtime/errors.ts";
+import { fromConnectError } from "../runtime/rpc/errors.ts";
+import { configDetails, faultDetails, firstFault, pick } from "./error-details.ts";
+
+/** Every public error code and its status. */
+export const STATUS = {
+  invalid_request: 400,
+  invalid_sandbox_config: 400,
+  invalid_api_key: 401,
+  org_suspended: 403,
+  not_found: 404,
+  org_not_found: 404,
+  sandbox_not_found: 404,
+  method_not_allowed: 405,
+  name_already_exists: 409,
+  invalid_state_transition: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  internal: 500,
+  orchestrator_unreachable: 502,
+  service_unavailable: 503,
+  deadline_exceeded: 504,
+} as const;
+export type ErrorCode = keyof typeof STATUS;
+
+export type ErrorDetails = Record<string, unknown> | null;
+
+/** An answer that is no success, as the client gets it. */
+export class PublicError extends Error {
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details: ErrorDetails = null,
+    headers: Record<string, string> = HEADERS[code] ?? {},
+  ) {
+    super(message);
+    this.name = "PublicError";
+    this.code = code;
+    this.details = details;
+    this.headers = headers;
+  }
+
+  get status(): number {
+    return STATUS[this.code];
+  }
+
+  /** The body of the answer. */
+  envelope() {
+    return { error: { code: this.code, message: this.message, details: this.details } };
+  }
+}
+
+/** Headers that an error always carries. */
+const HEADERS: Partial<Record<ErrorCode, Record<string, string>>> = {
+  invalid_api_key: { "www-authenticate": "Bearer" },
+  rate_limited: { "retry-after": "1" },
+  service_unavailable: { "retry-after": "1" },
+};
+
+/** The only table from what a service refuses to what the public reads. */
+const REASONS: Readonly<Record<Reason, (error: ServiceError) => PublicError>> = {
+  INVALID_REQUEST: (error) => invalidRequest(faultDetails(error).errors),
+  INVALID_SANDBOX_CONFIG: (error) =>
+    new PublicError(
+      "invalid_sandbox_config",
+      firstFault(faultDetails(error).errors) ?? error.message,
+      configDetails(error),
+    ),
+  INVALID_API_KEY: () => unauthorized(),
+  ORG_SUSPENDED: () => orgSuspended(),
+  ORG_NOT_FOUND: () => new PublicError("org_not_found", "org not found"),
+  SANDBOX_NOT_FOUND: () => sandboxNotFound(),
+  NAME_ALREADY_EXISTS: ({ metadata }) =>
+    new PublicError(
+      "name_already_exists",
+      `'${metadata.field ?? "name"}' already exists`,
+      pick(metadata, ["field", "sandbox_id", "status"]),
+    ),
+  INVALID_STATE_TRANSITION: ({ metadata }) =>
+    new PublicError(
+      "invalid_state_transition",
+      "invalid state transition",
+      pick(metadata, ["from", "action"]),
+    ),
+  RATE_LIMITED: () => rateLimited(),
+  ORCHESTRATOR_UNREACHABLE: () =>
+    new PublicError("orchestrator_unreachable", "orchestrator unreachable"),
+  SERVICE_UNAVAILABLE: () => serviceUnavailable(),
+};
+
+/** What the public reads of anything that was thrown; what nobody classified says nothing of itself. */
+export function toPublicError(error: unknown): PublicError {
+  if (error instanceof PublicError) return error;
+  const refusal = fromConnectError(error);
+  if (refusal) return REASONS[refusal.reason](refusal);
+  const code = error instanceof ConnectError ? error.code : undefined;
+  if (code === Code.DeadlineExceeded) return deadlineExceeded();
+  if (code === Code.Unavailable) return serviceUnavailable();
+  return new PublicError("internal", "internal error");
+}
+
+/** @param faults at least one, with public paths */
+export function invalidRequest(faults: readonly { field: string; message: string }[]): PublicError {
+  return new PublicError("invalid_request", `invalid request: ${firstFault(faults) ?? "refused"}`, {
+    errors: faults,
+  });
+}
+
+export function unauthorized(): PublicError {
+  return new PublicError("invalid_api_key", "unauthorized");
+}
+
+export function orgSuspended(): PublicError {
+  return new PublicError("org_suspended", "organization suspended");
+}
+
+export function sandboxNotFound(): PublicError {
+  return new PublicError("sandbox_not_found", "resource not found");
+}
+
+export function rateLimited(): PublicError {
+  return new PublicError("rate_limited", "too many requests");
+}
+
+/** @param message for a person; says what is missing */
+export function serviceUnavailable(message = "service unavailable", details: ErrorDetails = null) {
+  return new PublicError("service_unavailable", message, details);
+}
+
+function deadlineExceeded(): PublicError {
+  return new PublicError("deadline_exceeded", "deadline exceeded");
+}

@@ -1,0 +1,63 @@
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { invalidRequest, PublicError, serviceUnavailable, toPublicError } from "../errors.ts";
+import { JSON_TYPE } from "./body.ts";
+import { allowedMethods } from "./routing.ts";
+
+/** What every answer has in common: its request id, and one envelope for all that went wrong. */
+export function answerAlike(app: FastifyInstance, paths: ReadonlyMap<string, readonly string[]>) {
+  let draining = false;
+  app.addHook("preClose", async () => {
+    draining = true;
+  });
+  app.addHook("onRequest", async (request, reply) => {
+    reply.header("x-request-id", request.id);
+    if (draining) throw serviceUnavailable("shutting down");
+    if (request.is404) throw noRoute(request, paths);
+  });
+  app.setNotFoundHandler((request) => {
+    throw noRoute(request, paths);
+  });
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+}
+
+/** Answers with the envelope of whatever was thrown; logs what is not the client's fault. */
+export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply) {
+  const answer = fromFastify(error) ?? toPublicError(error);
+  const gone = request.raw.socket.destroyed;
+  if (answer.status >= 500 && !gone) logFailure(error, answer, request);
+  return reply
+    .code(answer.status)
+    .headers({ "x-request-id": request.id, ...answer.headers })
+    .type(JSON_TYPE)
+    .send(JSON.stringify(answer.envelope()));
+}
+
+function logFailure(err: unknown, { code }: PublicError, request: FastifyRequest) {
+  const { id, method, url } = request;
+  request.log.error({ err, code, requestId: id, method, url }, "request failed");
+}
+
+/** What Fastify itself refuses. */
+function fromFastify(error: unknown): PublicError | undefined {
+  switch ((error as FastifyError | null)?.code) {
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+      return new PublicError("payload_too_large", "the body is too large");
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+    case "FST_ERR_CTP_INVALID_CONTENT_TYPE":
+      return new PublicError("unsupported_media_type", "the body must be application/json");
+    case "FST_ERR_CTP_INVALID_CONTENT_LENGTH":
+      return invalidRequest([{ field: "body", message: "is not as long as Content-Length says" }]);
+    case "FST_ERR_BAD_URL":
+    case "FST_ERR_MAX_PARAM_LENGTH":
+      return invalidRequest([{ field: "path", message: "is not a valid URL path" }]);
+    default:
+      return undefined;
+  }
+}
+
+function noRoute(request: FastifyRequest, paths: ReadonlyMap<string, readonly string[]>) {
+  const allowed = allowedMethods(paths, request.url);
+  if (allowed.length === 0) return new PublicError("not_found", "resource not found");
+  const message = `${request.method} is not allowed here`;
+  return new PublicError("method_not_allowed", message, null, { allow: allowed.join(", ") });
+}

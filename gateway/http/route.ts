@@ -1,0 +1,59 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Static, TObject, TSchema } from "typebox";
+import type { Caller } from "../../runtime/caller.ts";
+import { hangUpOf } from "./hang-up.ts";
+import type { Operation } from "./operation.ts";
+import { requestReader } from "./read-request.ts";
+
+export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+
+/** A request that fits its operation, and who made it. */
+export interface Call<P = unknown, Q = unknown, B = unknown> {
+  params: P;
+  query: Q;
+  body: B;
+  caller: Caller;
+  /** Aborted when the client hangs up. */
+  signal: AbortSignal;
+}
+
+export interface Route {
+  method: Method;
+  /** In OpenAPI's notation: `/v1/sandboxes/{sandbox_id}`. */
+  path: string;
+  operation: Operation;
+  answer(request: FastifyRequest, reply: FastifyReply): Promise<unknown>;
+}
+
+/** An operation at its place, with what does it. */
+export function route<P extends TObject, Q extends TObject, B extends TSchema, R extends TSchema>(
+  method: Method,
+  path: string,
+  operation: Operation<P, Q, B, R>,
+  handle: (call: Call<Static<P>, Static<Q>, Static<B>>) => Promise<Static<R>>,
+): Route {
+  const read = requestReader(operation);
+  return {
+    method,
+    path,
+    operation,
+    answer: async (request, reply) =>
+      handle({ ...read(request, reply), caller: request.caller, signal: hangUpOf(reply) }),
+  };
+}
+
+/** Registers routes whose callers `authenticate` knows before anything else is looked at. */
+export function mount(
+  app: FastifyInstance,
+  routes: readonly Route[],
+  authenticate: (request: FastifyRequest) => Promise<void>,
+): void {
+  for (const { method, path, operation, answer } of routes)
+    app.route({
+      method,
+      url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
+      ...(operation.body?.limit === undefined ? {} : { bodyLimit: operation.body.limit }),
+      onRequest: authenticate,
+      handler: answer,
+    });
+}

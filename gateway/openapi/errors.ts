@@ -1,0 +1,134 @@
+import Type from "typebox";
+import { type ErrorCode, PublicError, STATUS } from "../errors.ts";
+import type { Operation } from "../http/operation.ts";
+import { nullable, words } from "../validation/schema.ts";
+
+const CODES = Object.keys(STATUS) as ErrorCode[];
+
+export const ErrorSchema = Type.Object(
+  {
+    error: Type.Object({
+      code: words(CODES, { description: "Stable; what a program should look at." }),
+      message: Type.String({ description: "For a person." }),
+      details: nullable(Type.Object({}, { additionalProperties: true }), {
+        description: "What a program may want to know more.",
+      }),
+    }),
+  },
+  { title: "Error", description: "The body of every answer that is no success." },
+);
+
+const missingImage = { field: "image.reference", message: "is required" };
+const strict = { field: "network.strict", message: "is not supported by this deployment's engine" };
+
+/** An example of each error. */
+const EXAMPLES: Readonly<Record<ErrorCode, PublicError>> = {
+  invalid_request: new PublicError(
+    "invalid_request",
+    "invalid request: image.reference: is required",
+    { errors: [missingImage] },
+  ),
+  invalid_sandbox_config: new PublicError(
+    "invalid_sandbox_config",
+    "network.strict: is not supported by this deployment's engine",
+    { field: strict.field, errors: [strict] },
+  ),
+  invalid_api_key: new PublicError("invalid_api_key", "unauthorized"),
+  org_suspended: new PublicError("org_suspended", "organization suspended"),
+  not_found: new PublicError("not_found", "resource not found"),
+  org_not_found: new PublicError("org_not_found", "org not found"),
+  sandbox_not_found: new PublicError("sandbox_not_found", "resource not found"),
+  method_not_allowed: new PublicError("method_not_allowed", "PUT is not allowed here"),
+  name_already_exists: new PublicError("name_already_exists", "'name' already exists", {
+    field: "name",
+    sandbox_id: "019a9f2e-6f0a-7c3e-9b57-3f0d6a1c2b44",
+    status: "running",
+  }),
+  invalid_state_transition: new PublicError(
+    "invalid_state_transition",
+    "invalid state transition",
+    { from: "running", action: "start" },
+  ),
+  payload_too_large: new PublicError("payload_too_large", "the body is too large"),
+  unsupported_media_type: new PublicError(
+    "unsupported_media_type",
+    "the body must be application/json",
+  ),
+  rate_limited: new PublicError("rate_limited", "too many requests"),
+  internal: new PublicError("internal", "internal error"),
+  orchestrator_unreachable: new PublicError("orchestrator_unreachable", "orchestrator unreachable"),
+  service_unavailable: new PublicError("service_unavailable", "service unavailable"),
+  deadline_exceeded: new PublicError("deadline_exceeded", "deadline exceeded"),
+};
+
+const DESCRIPTIONS: Readonly<Record<number, string>> = {
+  400: "The request does not fit; every fault is named.",
+  401: "No key, or one that is not good.",
+  403: "The organization may not do this.",
+  404: "There is no such thing, or it is somebody else's.",
+  409: "In conflict with what is there.",
+  413: "The body is too large.",
+  415: "The body is no JSON by its type.",
+  429: "Too many requests, or waits held.",
+  500: "A fault of this server.",
+  502: "Nothing that could run a sandbox answers.",
+  503: "Starting, draining, or something that is needed is down.",
+  504: "An internal call ran out of time.",
+};
+
+// Where a header says more than the envelope.
+const HEADERS: Readonly<Record<number, readonly string[]>> = {
+  401: ["WWW-Authenticate"],
+  429: ["Retry-After"],
+  503: ["Retry-After"],
+};
+
+/** The answers of an operation that are no successes, by status. */
+export function errorResponses(operation: Operation): Record<string, object> {
+  const byStatus = Object.groupBy(codesOf(operation), (code) => STATUS[code]);
+  return Object.fromEntries(
+    Object.entries(byStatus).map(([status, codes]) => [status, response(Number(status), codes)]),
+  );
+}
+
+/** What `components/examples` holds. */
+export function errorExamples(used: ReadonlySet<ErrorCode>): Record<string, object> {
+  return Object.fromEntries(
+    [...used].map((code) => [code, { summary: code, value: EXAMPLES[code].envelope() }]),
+  );
+}
+
+/** Every error that an operation may end in. */
+export function codesOf({ params, query, body, errors }: Operation): ErrorCode[] {
+  const takes =
+    body || [params, query].some(({ properties }) => Object.keys(properties).length > 0);
+  return [
+    ...(takes ? (["invalid_request"] as const) : []),
+    "invalid_api_key",
+    "org_suspended",
+    ...errors,
+    ...(body ? (["payload_too_large", "unsupported_media_type"] as const) : []),
+    "internal",
+    "service_unavailable",
+    "deadline_exceeded",
+  ];
+}
+
+function response(status: number, codes: readonly ErrorCode[] = []) {
+  const headers = ["X-Request-Id", ...(HEADERS[status] ?? [])];
+  const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
+  return {
+    description: DESCRIPTIONS[status],
+    headers: headerRefs(headers),
+    content: {
+      "application/json": {
+        schema: { $ref: "#/components/schemas/Error" },
+        examples: Object.fromEntries(examples),
+      },
+    },
+  };
+}
+
+export function headerRefs(names: readonly string[]): Record<string, object> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}

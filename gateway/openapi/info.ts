@@ -1,0 +1,49 @@
+/** The words of the reference that belong to no operation. */
+export const INFO = {
+  title: "Sandgate API",
+  version: "0.1.0",
+  summary: "Sandboxes on your own machines, by the microsandbox cloud API.",
+  description: `JSON in and out. Every success is 200; every other answer has the body of \`Error\`.
+A path that is no route is \`404 not_found\`; a known path with another method is
+\`405 method_not_allowed\`, with \`Allow\`. Field names are snake_case, times are RFC 3339 in UTC, and
+optional fields of answers are null rather than left out. In a request null means absent for every
+optional field; types are never coerced. An unknown field in \`network\`, \`runtime\`, a mount, a patch,
+a rule or a secret is refused; elsewhere it is ignored, and named in \`X-Ignored-Fields\`.`,
+  license: { name: "Apache 2.0", identifier: "Apache-2.0" },
+} as const;
+
+export const TAGS = [
+  { name: "Sandboxes", description: "Machines made from images." },
+  { name: "Organization", description: "Who the key belongs to." },
+];
+
+export const SECURITY = {
+  api_key: {
+    type: "http",
+    scheme: "bearer",
+    description: "An API key of the organization: `Authorization: Bearer sgt_live_…`.",
+  },
+};
+
+export const HEADERS = {
+  "X-Request-Id": {
+    description: "Names this request in logs: the client's own, where it sent a sane one.",
+    schema: { type: "string" },
+    example: "req-7f3a",
+  },
+  "X-Ignored-Fields": {
+    description: "Paths of the request's fields that are not known here and were ignored.",
+    schema: { type: "string" },
+    example: "resources.gpus",
+  },
+  "Retry-After": {
+    description: "Seconds after which to try again.",
+    schema: { type: "integer" },
+    example: 1,
+  },
+  "WWW-Authenticate": {
+    description: "How to authenticate.",
+    schema: { type: "string" },
+    example: "Bearer",
+  },
+};

@@ -1,0 +1,41 @@
+import type { Static } from "typebox";
+import type { Call } from "../../http/route.ts";
+import { callFor } from "../../http/rpc.ts";
+import { given } from "../values.ts";
+import { keyById } from "./keys.ts";
+import type { CreateSandboxRequest, UpdateSandboxRequest } from "./schema/create.ts";
+import type { CreateQuery, ListQuery, SandboxIdParams } from "./schema/queries.ts";
+import { createMessage, listMessage } from "./translate/request.ts";
+import { publicPage, publicSandbox } from "./translate/sandbox.ts";
+import { answerOrWait, type SandboxDeps, whole } from "./waiting.ts";
+
+type CreateCall = Call<unknown, Static<typeof CreateQuery>, CreateSandboxRequest>;
+type UpdateCall = Call<Static<typeof SandboxIdParams>, unknown, UpdateSandboxRequest>;
+
+// What writes is not broken off when the client hangs up: it may be done already.
+
+export function createHandler(deps: SandboxDeps) {
+  return (call: CreateCall) =>
+    answerOrWait(deps, call, async () => {
+      const message = createMessage(call.body, call.query.start ?? false);
+      return whole(
+        await deps.sandboxes.createSandbox(message, callFor(call.caller, deps.rpcTimeoutMs)),
+      );
+    });
+}
+
+export function listHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
+  return async ({ query, caller, signal }: Call<unknown, ListQuery>) => {
+    const options = callFor(caller, rpcTimeoutMs, signal);
+    return publicPage(await sandboxes.listSandboxes(listMessage(query), options));
+  };
+}
+
+export function updateHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
+  return async ({ params, body, caller }: UpdateCall) => {
+    const message = { key: keyById(params), name: given(body.name), slug: given(body.slug) };
+    return publicSandbox(
+      whole(await sandboxes.renameSandbox(message, callFor(caller, rpcTimeoutMs))),
+    );
+  };
+}

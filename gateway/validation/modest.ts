@@ -1,0 +1,27 @@
+// Of a value larger than this only the first fault is looked for.
+const MAX_SIZE = 256 * 1024;
+
+/** Whether a JSON value, file contents given as arrays of bytes left out, is small enough to find every fault. */
+export function isModest(value: unknown): boolean {
+  let size = 0;
+  const rest: unknown[] = [value];
+  while (rest.length > 0 && size <= MAX_SIZE) {
+    const next = rest.pop();
+    if (typeof next === "string") size += next.length;
+    else size += pushChildren(next, rest, MAX_SIZE - size);
+  }
+  return size <= MAX_SIZE;
+}
+
+/** Adds what is inside `value` to `rest`; returns about what it takes itself. */
+function pushChildren(value: unknown, rest: unknown[], room: number): number {
+  if (typeof value !== "object" || value === null || isBytes(value)) return 1;
+  const children: unknown[] = Array.isArray(value) ? value : Object.entries(value).flat();
+  if (children.length > room) return children.length;
+  for (const child of children) rest.push(child);
+  return 1;
+}
+
+function isBytes(value: object): boolean {
+  return Array.isArray(value) && typeof value[0] === "number";
+}
