@@ -58,7 +58,6 @@ export interface OrchestratorConfig {
   ephemeralLingerSecs: number;
   /** From placement to running. */
   startTimeoutSecs: number;
-  stopTimeoutSecs: number;
   /** From admission to placement. */
   queueTimeoutSecs: number;
 }
@@ -97,7 +96,6 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       stopGraceSecs: read.integer("STOP_GRACE_SECS", 0, 3_600) ?? 5,
       ephemeralLingerSecs: read.integer("EPHEMERAL_LINGER_SECS", 0, 86_400) ?? 30,
       startTimeoutSecs: read.integer("START_TIMEOUT_SECS", 1, 86_400) ?? 600,
-      stopTimeoutSecs: read.integer("STOP_TIMEOUT_SECS", 1, 86_400) ?? 60,
       queueTimeoutSecs: read.integer("QUEUE_TIMEOUT_SECS", 1, 604_800) ?? 3_600,
     },
     bootstrapApiKey: read.match("BOOTSTRAP_API_KEY", isApiKey, API_KEY_FORM),

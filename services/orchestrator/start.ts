@@ -1,5 +1,4 @@
 import type { Client, ServiceImpl } from "@connectrpc/connect";
-import type { Database } from "../../prisma/database.ts";
 import type { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { OrchestratorContext } from "./context.ts";
@@ -7,7 +6,7 @@ import { startOrchestrator } from "./orchestrator.ts";
 import { createReports } from "./reports.ts";
 import { createOrchestratorService } from "./service.ts";
 import { listenForWork } from "./store/listen.ts";
-import { createStore } from "./store.ts";
+import { createStore, type Database } from "./store.ts";
 
 export interface OrchestratorOptions
   extends Pick<OrchestratorContext, "engine" | "log" | "unseal" | "limits"> {

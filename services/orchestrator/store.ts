@@ -3,6 +3,7 @@ import { holdLease, installationId, listEngines, releaseLease } from "./store/le
 import { listBelieved, listDestroyed, listDue, listOpen, listUnwanted } from "./store/work.ts";
 
 export type { DueRun, OpenRun } from "./store/work.ts";
+export type { Database };
 
 /** Every query of the orchestrator; only the files of `store/` know SQL. It writes leases alone. */
 export type Store = ReturnType<typeof createStore>;

@@ -2,6 +2,8 @@ import type { Database } from "../../prisma/database.ts";
 import type { Actor } from "../../runtime/caller.ts";
 import type { KeyHolder, Organization } from "./domain/organization.ts";
 
+export type { Database };
+
 /** Every query of the organization service. */
 export type Store = ReturnType<typeof createStore>;
 

@@ -1,12 +1,11 @@
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Database } from "../../prisma/database.ts";
 import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { createChanges } from "./changes.ts";
 import type { SandboxContext } from "./context.ts";
 import { createHint } from "./hint.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { createSandboxService } from "./service.ts";
-import { createStore } from "./store.ts";
+import { createStore, type Database } from "./store.ts";
 
 export interface SandboxOptions extends Pick<SandboxContext, "seal" | "sign" | "lingerSecs"> {
   database: Database;

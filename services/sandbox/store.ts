@@ -14,6 +14,7 @@ import { reportEnded, reportPlacement, reportRemoved, reportRunning } from "./st
 
 export type { NewSandbox } from "./store/create.ts";
 export type { PagePoint } from "./store/read.ts";
+export type { Database };
 
 /** Every query of the sandbox service; only the files of `store/` know SQL. */
 export type Store = ReturnType<typeof createStore>;
