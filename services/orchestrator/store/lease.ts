@@ -11,6 +11,8 @@ export interface Claim {
   capacity: Capacity;
 }
 
+const NOBODY = "00000000-0000-0000-0000-000000000000";
+
 /**
  * Takes or renews the lease of an engine; a new holder gets a new epoch.
  * @returns the epoch, or undefined while somebody else holds the lease
@@ -25,7 +27,7 @@ export async function holdLease(database: Database, claim: Claim): Promise<bigin
      SET holder = excluded.holder, expires_at = excluded.expires_at, last_seen_at = excluded.last_seen_at,
          features = excluded.features, vcpus = excluded.vcpus, memory_mib = excluded.memory_mib,
          epoch = l.epoch + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END
-     WHERE l.holder = excluded.holder OR l.expires_at < excluded.last_seen_at
+     WHERE l.holder IN (excluded.holder, '${NOBODY}') OR l.expires_at < excluded.last_seen_at
      RETURNING epoch`,
     claim.engine,
     claim.holder,
@@ -37,14 +39,17 @@ export async function holdLease(database: Database, claim: Claim): Promise<bigin
   return row?.epoch;
 }
 
-/** Gives a lease back, so that the next orchestrator need not wait for its end. */
+/**
+ * Gives a lease back, so that the next orchestrator need not wait for its end. Until that end starts
+ * are admitted as before: one that stands by has it within its next heartbeat.
+ */
 export async function releaseLease(
   database: Database,
   engine: string,
   holder: string,
 ): Promise<void> {
   await database.query(
-    `UPDATE orchestrator.leases SET expires_at = clock_timestamp()
+    `UPDATE orchestrator.leases SET holder = '${NOBODY}'
      WHERE engine = $1 AND holder = $2::uuid RETURNING engine`,
     engine,
     holder,

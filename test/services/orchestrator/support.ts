@@ -1,0 +1,104 @@
+import { createHmac } from "node:crypto";
+import { createClient } from "@connectrpc/connect";
+import { type Database, openDatabase } from "../../../prisma/database.ts";
+import { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import type { Caller } from "../../../runtime/caller.ts";
+import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
+import type { Log } from "../../../services/orchestrator/context.ts";
+import {
+  createSimulatedEngine,
+  type SimulatedEngine,
+  type SimulatedOptions,
+} from "../../../services/orchestrator/engines/simulated.ts";
+import { startOrchestratorService } from "../../../services/orchestrator/start.ts";
+import { createStore as createWorkStore } from "../../../services/orchestrator/store.ts";
+import { createChanges } from "../../../services/sandbox/changes.ts";
+import type { SandboxContext } from "../../../services/sandbox/context.ts";
+import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
+import { createSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
+import { FEATURES } from "../../../services/sandbox/domain/requirements.ts";
+import type { Sandbox } from "../../../services/sandbox/domain/sandbox.ts";
+import { createHint } from "../../../services/sandbox/hint.ts";
+import { createSandboxService } from "../../../services/sandbox/service.ts";
+import { createStore } from "../../../services/sandbox/store.ts";
+import { createTestDatabase } from "../../support/database.ts";
+import { createInput, newCaller } from "../sandbox/support.ts";
+
+export const quiet: Log = { info: () => {}, warn: () => {}, error: () => {} };
+
+/** The sandbox service and an orchestrator with a simulated engine, on one database. */
+export interface System {
+  ctx: SandboxContext;
+  caller: Caller;
+  database: Database;
+  engine: SimulatedEngine;
+  create(spec?: Parameters<typeof createInput>[0], name?: string): Promise<Sandbox>;
+  get(id: string): Promise<Sandbox>;
+  /** Stops the first orchestrator. */
+  stopFirst(): Promise<void>;
+  /** One more orchestrator, with the engine given. */
+  orchestrate(engine: SimulatedEngine): Promise<{ stop(): Promise<void> }>;
+  close(): Promise<void>;
+}
+
+export interface SystemOptions {
+  engine?: Partial<SimulatedOptions>;
+  limits?: { queueTimeoutSecs?: number; startTimeoutSecs?: number };
+}
+
+export async function createSystem({ engine: given, limits }: SystemOptions = {}): Promise<System> {
+  const test = await createTestDatabase();
+  const database = openDatabase(test.url, { poolSize: 10 });
+  const store = createStore(database);
+  const ctx: SandboxContext = {
+    store,
+    changes: createChanges(),
+    hint: createHint(store.notify, () => {}),
+    seal: (plaintext) => plaintext,
+    sign: (data) => createHmac("sha256", "test").update(data).digest(),
+    lingerSecs: 30,
+  };
+  const transport = createInProcessTransport(
+    (router) => router.service(SandboxService, createSandboxService(ctx)),
+    { log: quiet, freeze: true },
+  );
+  const running: { stop(): Promise<void> }[] = [];
+  const orchestrate = async (engine: SimulatedEngine) => {
+    const orchestrator = await startOrchestratorService({
+      database,
+      databaseUrl: test.url,
+      sandboxes: createClient(SandboxService, transport),
+      engine,
+      log: quiet,
+      unseal: (sealed) => sealed,
+      limits: { queueTimeoutSecs: 60, startTimeoutSecs: 60, stopGraceMs: 1_000, ...limits },
+    });
+    running.push(orchestrator);
+    return orchestrator;
+  };
+  const engine = createSimulatedEngine({ features: FEATURES, ...given });
+  const first = await orchestrate(engine);
+  const caller = newCaller();
+  return {
+    ctx,
+    caller,
+    database,
+    engine,
+    stopFirst: async () => {
+      running.splice(running.indexOf(first), 1);
+      await first.stop();
+    },
+    orchestrate,
+    create: (spec, name = "") =>
+      createSandbox(ctx, caller, createInput(spec, { name, start: true })),
+    get: (id) => change.getSandbox(ctx, caller, { id }),
+    close: async () => {
+      for (const orchestrator of running) await orchestrator.stop();
+      await database.close();
+      await test.close();
+    },
+  };
+}
+
+/** The machines that the database believes to be up. */
+export const believed = (database: Database) => createWorkStore(database).listBelieved();
