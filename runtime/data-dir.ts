@@ -22,13 +22,14 @@ export async function prepareDataDir(dir: string): Promise<void> {
  */
 export async function keepSecretFile(path: string, make: () => string): Promise<string> {
   try {
-    return (await readSecret(path)) ?? (await makeSecret(path, make()));
+    return (await readSecretFile(path)) ?? (await makeSecret(path, make()));
   } catch (error) {
     throw new StartupError(`The file ${path} cannot be read or made: ${codeOf(error)}`);
   }
 }
 
-async function readSecret(path: string): Promise<string | undefined> {
+/** The text of such a file; undefined where there is none. */
+export async function readSecretFile(path: string): Promise<string | undefined> {
   try {
     return (await readFile(path, "utf8")).trim();
   } catch (error) {

@@ -2,28 +2,45 @@ import type { Logger } from "./log.ts";
 
 interface Part {
   name: string;
-  stop: () => Promise<void> | void;
+  end: () => Promise<void> | void;
   always: boolean;
 }
 
-/** Ends the parts of a program, the last started first. */
+export interface PartOptions<T> {
+  start: () => Promise<T> | T;
+  end: (part: T) => Promise<void> | void;
+  /** Its end is waited for even when the stop is forced, for it would outlive the program. */
+  always?: boolean;
+}
+
+/** Starts the parts of a program one after the other, and ends them in the opposite order. */
 export class Lifecycle {
-  readonly #log: Pick<Logger, "info" | "error">;
+  readonly #log: Pick<Logger, "error">;
   readonly #parts: Part[] = [];
   readonly #forced = Promise.withResolvers<void>();
+  #starting: Promise<unknown> = Promise.resolve();
   #stopping: Promise<void> | undefined;
 
-  constructor(log: Pick<Logger, "info" | "error">) {
+  constructor(log: Pick<Logger, "error">) {
     this.#log = log;
-  }
-
-  /** @param always is waited for even when the stop is forced, as what would outlive the program */
-  onStop(name: string, stop: () => Promise<void> | void, { always = false } = {}): void {
-    this.#parts.push({ name, stop, always });
   }
 
   get stopping(): boolean {
     return this.#stopping !== undefined;
+  }
+
+  /** @throws Error where a stop was asked for meanwhile; the part has been ended then */
+  async start<T>(name: string, { start, end, always = false }: PartOptions<T>): Promise<T> {
+    this.#refuseStopping();
+    const starting = (async () => {
+      const part = await start();
+      this.#parts.push({ name, end: () => end(part), always });
+      return part;
+    })();
+    this.#starting = starting.catch(() => undefined);
+    const part = await starting;
+    this.#refuseStopping();
+    return part;
   }
 
   /**
@@ -42,19 +59,24 @@ export class Lifecycle {
 
   async #stopAll(limitMs: number): Promise<void> {
     const timer = setTimeout(() => this.force(), limitMs);
-    for (const part of this.#parts.reverse()) {
-      const ended = this.#stopPart(part);
+    await this.#starting;
+    for (const part of this.#parts.toReversed()) {
+      const ended = this.#endPart(part);
       await (part.always ? ended : Promise.race([ended, this.#forced.promise]));
     }
     clearTimeout(timer);
   }
 
-  async #stopPart({ name, stop }: Part): Promise<void> {
+  async #endPart({ name, end }: Part): Promise<void> {
     try {
-      await stop();
+      await end();
     } catch (error) {
       this.#log.error({ err: error, part: name }, "could not be ended well");
     }
+  }
+
+  #refuseStopping(): void {
+    if (this.stopping) throw new Error("the program is stopping");
   }
 }
 

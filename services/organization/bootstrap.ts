@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { describeApiKey, generateApiKey, hashApiKey, isApiKey } from "../../runtime/api-key.ts";
 import type { Actor } from "../../runtime/caller.ts";
-import { keepSecretFile } from "../../runtime/data-dir.ts";
+import { keepSecretFile, readSecretFile } from "../../runtime/data-dir.ts";
 import { StartupError } from "../../runtime/errors.ts";
 import type { OrganizationContext } from "./context.ts";
 
@@ -16,8 +16,8 @@ export interface BootstrapOptions {
 export interface BootstrapResult {
   /** Made just now, to be shown this once. */
   generatedKey: string | undefined;
-  /** `bootstrapApiKey` opens nothing: the database had its organization before that key was set. */
-  bootstrapKeyUnknown: boolean;
+  /** Where a key is that opens the installation: BOOTSTRAP_API_KEY, `keyFile`, or only with its owner. */
+  keyIn: "environment" | "file" | "elsewhere";
 }
 
 const ACTOR: Actor = { kind: "system", code: "bootstrap", label: "First start" };
@@ -32,22 +32,26 @@ export async function bootstrap(
   { bootstrapApiKey, keyFile }: BootstrapOptions,
 ): Promise<BootstrapResult> {
   if (bootstrapApiKey !== undefined) {
-    const made = await createDefault(ctx, bootstrapApiKey);
-    const known = made || (await isKnown(ctx, bootstrapApiKey));
-    return { generatedKey: undefined, bootstrapKeyUnknown: !known };
+    const usable =
+      (await createDefault(ctx, bootstrapApiKey)) || (await isKnown(ctx, bootstrapApiKey));
+    if (usable) return { generatedKey: undefined, keyIn: "environment" };
+  } else if (!(await ctx.store.hasOrganizations())) {
+    const generatedKey = await generate(ctx, keyFile);
+    if (generatedKey !== undefined) return { generatedKey, keyIn: "file" };
   }
-  const made = !(await ctx.store.hasOrganizations()) && (await generate(ctx, keyFile));
-  return { generatedKey: made || undefined, bootstrapKeyUnknown: false };
+  const kept = await readSecretFile(keyFile);
+  const usable = kept !== undefined && (await isKnown(ctx, kept));
+  return { generatedKey: undefined, keyIn: usable ? "file" : "elsewhere" };
 }
 
 // The file comes first: a crash in between must not leave an organization whose key nobody has.
-async function generate(ctx: OrganizationContext, keyFile: string): Promise<string | false> {
+async function generate(ctx: OrganizationContext, keyFile: string): Promise<string | undefined> {
   const key = await keepSecretFile(keyFile, generateApiKey);
   if (!isApiKey(key)) throw new StartupError(`The file ${keyFile} holds no API key: remove it`);
   if (await createDefault(ctx, key)) return key;
   // Another process, with another folder, was faster.
   if (!(await isKnown(ctx, key))) await rm(keyFile, { force: true });
-  return false;
+  return undefined;
 }
 
 function createDefault(ctx: OrganizationContext, key: string): Promise<boolean> {

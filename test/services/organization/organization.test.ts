@@ -69,21 +69,22 @@ describe("bootstrap", () => {
 
   test("does nothing the second time, and shows nothing", async () => {
     await start();
-    expect(await start()).toEqual({ generatedKey: undefined, bootstrapKeyUnknown: false });
+    expect(await start()).toEqual({ generatedKey: undefined, keyIn: "file" });
     expect(await database.prisma.apiKey.count()).toBe(1);
   });
 
   test("takes the operator's key, of any prefix, and writes it nowhere", async () => {
     const key = "msb_0123456789abcdef";
-    expect(await start(key)).toEqual({ generatedKey: undefined, bootstrapKeyUnknown: false });
+    expect(await start(key)).toEqual({ generatedKey: undefined, keyIn: "environment" });
     expect(await ctx.store.findKeyHolder(hashApiKey(key))).toBeDefined();
     expect(existsSync(keyFile())).toBe(false);
-    expect(await start(key)).toMatchObject({ bootstrapKeyUnknown: false });
+    expect(await start(key)).toMatchObject({ keyIn: "environment" });
+    expect(await start()).toMatchObject({ keyIn: "elsewhere" });
   });
 
   test("says that a key set later is not used", async () => {
     await start();
-    expect(await start(generateApiKey())).toMatchObject({ bootstrapKeyUnknown: true });
+    expect(await start(generateApiKey())).toMatchObject({ keyIn: "file" });
     expect(await database.prisma.apiKey.count()).toBe(1);
   });
 

@@ -1,0 +1,42 @@
+import { join } from "node:path";
+import { type Database, openDatabase } from "../prisma/database.ts";
+import { migrate } from "../prisma/migrate.ts";
+import type { Config } from "../runtime/env.ts";
+import type { Lifecycle } from "../runtime/lifecycle.ts";
+import { checkDatabase } from "../runtime/postgres/connect.ts";
+import { DATABASE, startPostgres } from "../runtime/postgres/server.ts";
+
+const POOL_SIZE = 10;
+
+/**
+ * The database, ours or the operator's, up to date and open.
+ * @param onCrash called with a sentence when a server of our own ends without being asked to
+ * @throws StartupError
+ */
+export async function provideDatabase(
+  config: Config,
+  lifecycle: Lifecycle,
+  onCrash: (message: string) => void,
+): Promise<{ database: Database; url: string }> {
+  const url = config.databaseUrl ?? (await startOwn(config.dataDir, lifecycle, onCrash));
+  if (config.databaseUrl !== undefined) await checkDatabase(config.databaseUrl);
+  await migrate(url);
+  const database = await lifecycle.start("database", {
+    start: () => openDatabase(url, { poolSize: POOL_SIZE }),
+    end: (opened) => opened.close(),
+  });
+  return { database, url };
+}
+
+async function startOwn(
+  dataDir: string,
+  lifecycle: Lifecycle,
+  onCrash: (message: string) => void,
+): Promise<string> {
+  const server = await lifecycle.start("PostgreSQL", {
+    start: () => startPostgres({ folder: join(dataDir, "postgres"), onCrash }),
+    end: (started) => started.stop(),
+    always: true,
+  });
+  return server.url(DATABASE);
+}

@@ -1,0 +1,44 @@
+import type { Database } from "../prisma/database.ts";
+import type { EngineConfig } from "../runtime/env.ts";
+import { StartupError } from "../runtime/errors.ts";
+import type { Logger } from "../runtime/log.ts";
+import { probeDocker } from "../services/orchestrator/engines/docker/connect.ts";
+import { createDockerEngine } from "../services/orchestrator/engines/docker/docker-engine.ts";
+import type { Engine } from "../services/orchestrator/engines/engine.ts";
+import { createSimulatedEngine } from "../services/orchestrator/engines/simulated.ts";
+import { createStore } from "../services/orchestrator/store.ts";
+import { FEATURES } from "../services/sandbox/domain/requirements.ts";
+
+export interface ChosenEngine {
+  engine: Engine;
+  /** A sentence for the operator. */
+  why: string;
+}
+
+/**
+ * The engine that the settings ask for; `auto` takes docker when it answers.
+ * @throws StartupError where docker was asked for and does not answer
+ */
+export async function chooseEngine(
+  config: EngineConfig,
+  database: Database,
+  log: Logger,
+): Promise<ChosenEngine> {
+  if (config.choice === "simulated") {
+    return { engine: await simulated(database), why: "ENGINE=simulated asks for it" };
+  }
+  const docker = { host: config.dockerHost };
+  const { ok, why } = await probeDocker(docker);
+  if (ok) {
+    const installationId = await createStore(database).installationId();
+    return { engine: createDockerEngine({ installationId, docker, log }), why };
+  }
+  if (config.choice === "docker") throw new StartupError(`ENGINE=docker, but ${why}`);
+  return { engine: await simulated(database), why };
+}
+
+// Its machines are only in memory; the database knows which were up when the last process ended.
+async function simulated(database: Database): Promise<Engine> {
+  const initial = await createStore(database).listBelieved();
+  return createSimulatedEngine({ features: FEATURES, initial });
+}

@@ -1,0 +1,36 @@
+import { prepareDataDir } from "../runtime/data-dir.ts";
+import type { Config } from "../runtime/env.ts";
+import type { Lifecycle } from "../runtime/lifecycle.ts";
+import type { Logger } from "../runtime/log.ts";
+import type { Running } from "./banner.ts";
+import { provideDatabase } from "./database.ts";
+import { startGateway } from "./gateway.ts";
+import { createReadiness } from "./readiness.ts";
+import { provideSecrets } from "./secrets.ts";
+import { keyFileOf, startServices } from "./services.ts";
+
+export interface OneProcessOptions {
+  config: Config;
+  log: Logger;
+  /** Knows afterwards how to end everything. */
+  lifecycle: Lifecycle;
+  /** Called with a sentence when a part ends that all others need. */
+  onCrash: (message: string) => void;
+}
+
+/**
+ * All roles in one process: each part begins when what it needs is there.
+ * @throws StartupError; what has been started by then is for the lifecycle to end
+ */
+export async function startOneProcess(options: OneProcessOptions): Promise<Running> {
+  const { config, log, lifecycle, onCrash } = options;
+  await prepareDataDir(config.dataDir);
+  const secrets = await provideSecrets(config);
+  const { database, url: databaseUrl } = await provideDatabase(config, lifecycle, onCrash);
+  const services = await startServices({ ...options, database, databaseUrl, secrets });
+  const { clients, bootstrap, chosen } = services;
+  const readiness = createReadiness(database, clients, lifecycle);
+  const gateway = { clients, config: config.gateway, log, readiness };
+  const url = await startGateway(gateway, config.gateway, lifecycle);
+  return { url, config, bootstrap, keyFile: keyFileOf(config), engine: chosen };
+}

@@ -1,0 +1,23 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { keepSecretFile } from "../runtime/data-dir.ts";
+import type { Config } from "../runtime/env.ts";
+import { StartupError } from "../runtime/errors.ts";
+import { createSecrets, type Secrets } from "../runtime/secrets.ts";
+
+const KEY_BYTES = 32;
+
+/**
+ * From SECRETS_KEY, or a key that is kept in a file.
+ * @throws StartupError where the file cannot be used
+ */
+export async function provideSecrets({ secretsKey, dataDir }: Config): Promise<Secrets> {
+  if (secretsKey) return createSecrets(secretsKey);
+  const path = join(dataDir, "secrets-key");
+  const text = await keepSecretFile(path, () => randomBytes(KEY_BYTES).toString("base64"));
+  const key = Buffer.from(text, "base64");
+  if (key.length !== KEY_BYTES) {
+    throw new StartupError(`The file ${path} does not hold ${KEY_BYTES} bytes in base64`);
+  }
+  return createSecrets(key);
+}

@@ -1,0 +1,101 @@
+import { join } from "node:path";
+import { type Client, createClient } from "@connectrpc/connect";
+import type { Database } from "../prisma/database.ts";
+import { OrchestratorService } from "../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
+import { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import type { Config } from "../runtime/env.ts";
+import type { Lifecycle } from "../runtime/lifecycle.ts";
+import type { Logger } from "../runtime/log.ts";
+import { createInProcessTransport } from "../runtime/rpc/in-process.ts";
+import type { Routes } from "../runtime/rpc/routes.ts";
+import type { Secrets } from "../runtime/secrets.ts";
+import { startOrchestratorService } from "../services/orchestrator/start.ts";
+import type { BootstrapResult } from "../services/organization/bootstrap.ts";
+import { startOrganizationService } from "../services/organization/start.ts";
+import { startSandboxService } from "../services/sandbox/start.ts";
+import { type ChosenEngine, chooseEngine } from "./engine.ts";
+
+export interface ServicesOptions {
+  config: Config;
+  log: Logger;
+  lifecycle: Lifecycle;
+  database: Database;
+  databaseUrl: string;
+  secrets: Secrets;
+}
+
+/** Every service, running, and how to reach it. */
+export interface Services {
+  clients: {
+    sandboxes: Client<typeof SandboxService>;
+    organizations: Client<typeof OrganizationService>;
+    orchestrators: Client<typeof OrchestratorService>;
+  };
+  /** For a port of their own. */
+  routes: Routes;
+  bootstrap: BootstrapResult;
+  chosen: ChosenEngine;
+}
+
+/** @throws StartupError */
+export async function startServices(options: ServicesOptions): Promise<Services> {
+  const { config, log, database } = options;
+  const organization = await startOrganizationService({
+    database,
+    bootstrapApiKey: config.bootstrapApiKey,
+    keyFile: keyFileOf(config),
+  });
+  const sandbox = await startSandboxes(options);
+  const chosen = await chooseEngine(config.engine, database, log);
+  const sandboxRoutes: Routes = (router) => router.service(SandboxService, sandbox.service);
+  const sandboxes = createClient(SandboxService, createInProcessTransport(sandboxRoutes, { log }));
+  const orchestrator = await startOrchestrators(options, chosen, sandboxes);
+  const routes: Routes = (router) => {
+    sandboxRoutes(router);
+    router.service(OrganizationService, organization.service);
+    router.service(OrchestratorService, orchestrator.service);
+  };
+  const transport = createInProcessTransport(routes, { log });
+  const clients = {
+    sandboxes,
+    organizations: createClient(OrganizationService, transport),
+    orchestrators: createClient(OrchestratorService, transport),
+  };
+  return { clients, routes, bootstrap: organization.bootstrap, chosen };
+}
+
+/** Where a generated key is kept. */
+export function keyFileOf({ dataDir }: Config): string {
+  return join(dataDir, "api-key");
+}
+
+function startSandboxes({ config, log, lifecycle, database, secrets }: ServicesOptions) {
+  return lifecycle.start("sandbox service", {
+    start: () =>
+      startSandboxService({
+        database,
+        seal: secrets.seal,
+        sign: (data) => secrets.hmac("cursor", data),
+        lingerSecs: config.orchestrator.ephemeralLingerSecs,
+        onError: (error) =>
+          log.error({ err: error }, "the sandbox service's background work failed"),
+      }),
+    end: (service) => service.stop(),
+  });
+}
+
+function startOrchestrators(
+  { config, log, lifecycle, database, databaseUrl, secrets }: ServicesOptions,
+  { engine }: ChosenEngine,
+  sandboxes: Client<typeof SandboxService>,
+) {
+  const { queueTimeoutSecs, startTimeoutSecs, stopGraceSecs } = config.orchestrator;
+  const limits = { queueTimeoutSecs, startTimeoutSecs, stopGraceMs: stopGraceSecs * 1_000 };
+  const { unseal } = secrets;
+  return lifecycle.start("orchestrator", {
+    start: () =>
+      startOrchestratorService({ database, databaseUrl, sandboxes, engine, log, unseal, limits }),
+    end: (service) => service.stop(),
+  });
+}

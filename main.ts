@@ -1,0 +1,45 @@
+import { banner } from "./app/banner.ts";
+import { startOneProcess } from "./app/one-process.ts";
+import { type Config, readConfig } from "./runtime/env.ts";
+import { StartupError } from "./runtime/errors.ts";
+import { Lifecycle, onSignals } from "./runtime/lifecycle.ts";
+import { createLogger } from "./runtime/log.ts";
+
+async function main(config: Config): Promise<void> {
+  const log = createLogger(config.log.level);
+  const lifecycle = new Lifecycle(log);
+  const end = async (code: number) => {
+    await lifecycle.stop(config.drainTimeoutSecs * 1_000);
+    process.exit(code);
+  };
+  const fail = (error: unknown, message: string) => {
+    log.fatal({ err: error }, message);
+    void end(1);
+  };
+  process.on("uncaughtException", (error) => fail(error, "an error that nobody caught"));
+  const stop = (signal: string) => {
+    log.info({ signal }, "stopping");
+    void end(0);
+  };
+  onSignals(stop, () => lifecycle.force());
+  try {
+    const onCrash = (message: string) => fail(undefined, message);
+    console.log(banner(await startOneProcess({ config, log, lifecycle, onCrash })));
+  } catch (error) {
+    // Whoever stops the program while it starts need not be told that it did not.
+    if (lifecycle.stopping) return;
+    report(error);
+    await end(1);
+  }
+}
+
+function report(error: unknown): void {
+  console.error(error instanceof StartupError ? `sandgate: ${error.message}` : error);
+}
+
+try {
+  await main(readConfig(process.env));
+} catch (error) {
+  report(error);
+  process.exitCode = 1;
+}
