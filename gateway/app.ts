@@ -6,7 +6,7 @@ import { authenticator } from "./auth.ts";
 import { allowOrigins } from "./cors.ts";
 import { serveDocs } from "./docs.ts";
 import { type Readiness, serveHealth } from "./health.ts";
-import { answerAlike, sendError } from "./http/answers.ts";
+import { answerAlike, refuseStrays, sendError } from "./http/answers.ts";
 import { acceptJson } from "./http/body.ts";
 import { answerClientError } from "./http/client-error.ts";
 import { requestId } from "./http/request-id.ts";
@@ -44,7 +44,10 @@ export interface GatewayOptions {
 export function buildApp({ clients, config, log, readiness }: GatewayOptions): FastifyInstance {
   const app = Fastify({
     loggerInstance: log,
-    logController: new LogController({ disableRequestLogging: true }),
+    logController: new LogController({
+      disableRequestLogging: true,
+      requestIdLogLabel: "request_id",
+    }),
     genReqId: requestId,
     routerOptions: { maxParamLength: MAX_PATH_PARAM },
     // Draining is answered in the common envelope, see answers.ts.
@@ -59,9 +62,12 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
   });
   app.addHook("preClose", async () => waits.drain());
 
-  allowOrigins(app, config.corsOrigins);
+  const paths = collectPaths(app);
   acceptJson(app);
-  answerAlike(app, collectPaths(app));
+  answerAlike(app);
+  allowOrigins(app, config.corsOrigins);
+  // After CORS: a page may read what it did wrong.
+  app.after(() => refuseStrays(app, paths));
 
   const routes = [
     ...sandboxRoutes({ sandboxes: clients.sandboxes, waits, rpcTimeoutMs }),

@@ -1,11 +1,10 @@
-import { createHash } from "node:crypto";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { FastifyRequest } from "fastify";
 import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
+import { hashApiKey, isApiKey } from "../runtime/api-key.ts";
 import type { Caller } from "../runtime/caller.ts";
 import { orgSuspended, unauthorized } from "./errors.ts";
-import { bearerKey } from "./key-form.ts";
 
 // Long enough to spare a look-up a request, short enough for a revoked key to stop at once.
 const CACHE_MS = 1_000;
@@ -50,7 +49,7 @@ export function authenticator(
   };
 
   const holderOf = async (key: string): Promise<Holder> => {
-    const sha256 = createHash("sha256").update(key).digest();
+    const sha256 = hashApiKey(key);
     const id = sha256.toString("base64");
     const remembered = known.get(id);
     if (remembered && remembered.until > now()) return remembered;
@@ -68,6 +67,12 @@ export function authenticator(
     const actor = { kind: "api_key", api_key_id: apiKeyId, name: apiKeyName } as const;
     request.caller = { orgId, actor, requestId: request.id };
   };
+}
+
+/** The key of an `Authorization` header, where its form is good; undefined: it can be nobody's. */
+function bearerKey(header: string | undefined): string | undefined {
+  const key = /^bearer +(\S+) *$/i.exec(header ?? "")?.[1];
+  return key !== undefined && isApiKey(key) ? key : undefined;
 }
 
 function remember(known: Map<string, Holder>, id: string, holder: Holder): void {

@@ -43,8 +43,7 @@ async function followStream(
   { changed, reset, signal }: Watch,
   seen: (cursor: string) => void,
 ): Promise<void> {
-  // No deadline: the stream is meant to last.
-  for await (const message of client.watchSandboxes({ cursor }, { signal, timeoutMs: 0 })) {
+  for await (const message of client.watchSandboxes({ cursor }, { signal })) {
     seen(message.cursor);
     if (message.event.case === "change") changed(message.event.value.sandboxId);
     else reset();

@@ -3,21 +3,29 @@ import { invalidRequest, PublicError, serviceUnavailable, toPublicError } from "
 import { JSON_TYPE } from "./body.ts";
 import { allowedMethods } from "./routing.ts";
 
-/** What every answer has in common: its request id, and one envelope for all that went wrong. */
-export function answerAlike(app: FastifyInstance, paths: ReadonlyMap<string, readonly string[]>) {
+type Paths = ReadonlyMap<string, readonly string[]>;
+
+/** Gives every answer its request id, and one envelope to all that goes wrong. */
+export function answerAlike(app: FastifyInstance): void {
+  app.addHook("onRequest", async (request, reply) => {
+    reply.header("x-request-id", request.id);
+  });
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
+}
+
+/** Refuses what no route takes, before its body is looked at, and everything once the server drains. */
+export function refuseStrays(app: FastifyInstance, paths: Paths): void {
   let draining = false;
   app.addHook("preClose", async () => {
     draining = true;
   });
-  app.addHook("onRequest", async (request, reply) => {
-    reply.header("x-request-id", request.id);
+  app.addHook("onRequest", async (request) => {
     if (draining) throw serviceUnavailable("shutting down");
-    if (request.is404) throw noRoute(request, paths);
+    if (request.is404 || hasEmptyParam(request)) throw noRoute(request, paths);
   });
   app.setNotFoundHandler((request) => {
     throw noRoute(request, paths);
   });
-  app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
 }
 
 /** Answers with the envelope of whatever was thrown; logs what is not the client's fault. */
@@ -33,8 +41,8 @@ export function sendError(error: unknown, request: FastifyRequest, reply: Fastif
 }
 
 function logFailure(err: unknown, { code }: PublicError, request: FastifyRequest) {
-  const { id, method, url } = request;
-  request.log.error({ err, code, requestId: id, method, url }, "request failed");
+  const { method, url } = request;
+  request.log.error({ err, code, method, url }, "request failed");
 }
 
 /** What Fastify itself refuses. */
@@ -55,9 +63,14 @@ function fromFastify(error: unknown): PublicError | undefined {
   }
 }
 
-function noRoute(request: FastifyRequest, paths: ReadonlyMap<string, readonly string[]>) {
+function noRoute(request: FastifyRequest, paths: Paths) {
   const allowed = allowedMethods(paths, request.url);
   if (allowed.length === 0) return new PublicError("not_found", "resource not found");
   const message = `${request.method} is not allowed here`;
   return new PublicError("method_not_allowed", message, null, { allow: allowed.join(", ") });
+}
+
+/** A `{name}` in a path stands for something. */
+function hasEmptyParam({ params }: FastifyRequest): boolean {
+  return Object.values(params as Record<string, string>).includes("");
 }

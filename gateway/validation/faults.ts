@@ -8,7 +8,8 @@ import { MAX_FAULTS } from "./rule.ts";
 const WRAPPERS = new Set(["if", "anyOf", "oneOf"]);
 
 /**
- * Ajv's errors as public faults, at most `MAX_FAULTS`, no path with the same message twice.
+ * Ajv's errors as public faults, at most `MAX_FAULTS`, one a path: what is wrong with a value of the
+ * wrong type is its type.
  * @param whole what stands for the path of the value as a whole, such as `body`
  */
 export function faultsOf(errors: readonly ErrorObject[], root: unknown, whole: string) {
@@ -16,7 +17,8 @@ export function faultsOf(errors: readonly ErrorObject[], root: unknown, whole: s
   for (const error of errors) {
     if (WRAPPERS.has(error.keyword)) continue;
     for (const { field, message } of toFaults(error, pathOfPointer(root, error.instancePath))) {
-      faults.set(`${field}\n${message}`, { field: field || whole, message });
+      if (!faults.has(field) || error.keyword === "type")
+        faults.set(field, { field: field || whole, message });
       if (faults.size === MAX_FAULTS) return [...faults.values()];
     }
   }

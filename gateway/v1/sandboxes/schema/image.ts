@@ -5,10 +5,10 @@ import { text, words } from "../../../validation/schema.ts";
 
 // The grammar of the OCI distribution reference: [host[:port]/]path[:tag][@digest].
 const HOST_PART = "(?:[A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9-]*[A-Za-z0-9])";
-const HOST = `(?:${HOST_PART}(?:\\.${HOST_PART})*|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?`;
+const HOST = `(?:${HOST_PART}(?:\\.${HOST_PART})*|\\[[0-9A-Fa-f:]+\\])(?::[0-9]+)?`;
 const PATH_PART = "[a-z0-9]+(?:(?:\\.|__?|-+)[a-z0-9]+)*";
 const NAME = `(?:${HOST}/)?${PATH_PART}(?:/${PATH_PART})*`;
-const DIGEST = "(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})";
+const DIGEST = "(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})";
 const REFERENCE = new RegExp(`^(${NAME})(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@${DIGEST})?$`);
 const MAX_NAME = 255;
 

@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
 import { textFault } from "../../../validation/rule.ts";
 import { mapOf, optional, strict, text, words } from "../../../validation/schema.ts";
-import { scriptFaults, variableFault } from "./keys.ts";
+import { envKeyFault, scriptFaults } from "./keys.ts";
 
 export const LOG_LEVELS = ["error", "warn", "info", "debug", "trace"] as const;
 
@@ -33,7 +33,7 @@ export type RuntimeInput = Static<typeof RuntimeInput>;
 
 const InitEnvVar = Type.Unsafe<[string, string]>({
   type: "array",
-  prefixItems: [Type.String({ minLength: 1, rule: variableFault }), text()],
+  prefixItems: [Type.String({ minLength: 1, rule: envKeyFault }), text()],
   items: false,
   minItems: 2,
   maxItems: 2,

@@ -1,3 +1,4 @@
+import { isIPv4 } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import {
   type Network,
@@ -82,10 +83,15 @@ function destinationMessage(destination: Destination): NetworkDestination {
 
 function destinationInit(destination: Destination) {
   if (destination === "any") return { case: "any", value: {} } as const;
-  if ("cidr" in destination) return { case: "cidr", value: destination.cidr } as const;
+  if ("cidr" in destination) return { case: "cidr", value: prefixOf(destination.cidr) } as const;
   if ("domain" in destination) return { case: "domain", value: destination.domain } as const;
   if ("group" in destination) return { case: "group", value: groups[destination.group] } as const;
   return { case: "domainSuffix", value: destination.domain_suffix } as const;
+}
+
+/** An address alone is the prefix of all its bits. */
+function prefixOf(cidr: string): string {
+  return cidr.includes("/") ? cidr : `${cidr}/${isIPv4(cidr) ? 32 : 128}`;
 }
 
 function publicDestination(destination: NetworkDestination | undefined): Destination {

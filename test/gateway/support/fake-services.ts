@@ -1,0 +1,166 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { createClient, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { OrganizationService } from "../../../proto/gen/organization/v1/organization_service_pb.ts";
+import {
+  type Sandbox,
+  SandboxSchema,
+  SandboxStatus,
+} from "../../../proto/gen/sandbox/v1/sandbox_pb.ts";
+import {
+  type CreateSandboxRequest,
+  type SandboxKey,
+  SandboxService,
+} from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { SandboxSpecSchema } from "../../../proto/gen/sandbox/v1/spec_pb.ts";
+import type { Caller } from "../../../runtime/caller.ts";
+import { ServiceError } from "../../../runtime/errors.ts";
+import { requireCaller } from "../../../runtime/rpc/context.ts";
+import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
+import { FakeWatch } from "./fake-watch.ts";
+
+export const ORG_ID = "019a9f2d-11c4-7a0b-8e21-5d5b9a7c6e10";
+export const KEY = "test_0123456789abcdefghij";
+
+type Organizations = ServiceImpl<typeof OrganizationService>;
+type Sandboxes = ServiceImpl<typeof SandboxService>;
+
+/** Both services in memory: enough of them to see what the gateway asks and what it makes of answers. */
+export class FakeServices {
+  /** Every call to the sandbox service but the watch, in order. */
+  readonly calls: { method: string; request: unknown; caller: Caller }[] = [];
+  readonly sandboxes = new Map<string, Sandbox>();
+  readonly watch = new FakeWatch();
+  /** Keys asked for, as hex of their SHA-256. */
+  readonly keysAsked: string[] = [];
+  /** Replace what a method does. */
+  readonly organization: Partial<Organizations> = {};
+  readonly sandbox: Partial<Sandboxes> = {};
+
+  clients() {
+    const transport = createInProcessTransport(
+      (router) => {
+        router.service(OrganizationService, this.#organizations());
+        router.service(SandboxService, this.#sandboxes());
+      },
+      // What services log is not looked at here.
+      { log: { error: () => undefined }, freeze: true },
+    );
+    return {
+      organizations: createClient(OrganizationService, transport),
+      sandboxes: createClient(SandboxService, transport),
+    };
+  }
+
+  /** Adds a sandbox; what is not given is filled in. */
+  add(given: Partial<Sandbox> = {}): Sandbox {
+    const index = this.sandboxes.size.toString(16).padStart(12, "0");
+    const plain = create(SandboxSchema, {
+      id: `019a9f2e-6f0a-7c3e-9b57-${index}`,
+      orgId: ORG_ID,
+      name: `sandbox-${index}`,
+      slug: `slug-${index}`,
+      status: SandboxStatus.CREATED,
+      createdAt: timestampFromDate(new Date("2026-11-21T08:15:30.120Z")),
+      spec: create(SandboxSpecSchema, { image: "alpine" }),
+    });
+    const sandbox = Object.assign(plain, given);
+    this.sandboxes.set(sandbox.id, sandbox);
+    return sandbox;
+  }
+
+  /** Changes a sandbox and, unless it is done quietly, tells the watchers. */
+  change(id: string, change: Partial<Sandbox>, quietly = false): void {
+    const before = this.sandboxes.get(id);
+    if (!before) throw new Error("no such sandbox");
+    const copy = fromBinary(SandboxSchema, toBinary(SandboxSchema, before));
+    this.sandboxes.set(id, Object.assign(copy, change));
+    if (!quietly) this.watch.changed(id);
+  }
+
+  destroy(id: string): void {
+    this.sandboxes.delete(id);
+    this.watch.changed(id, true);
+  }
+
+  #organizations(): Organizations {
+    return {
+      authenticateKey: async ({ keySha256 }, context) => {
+        this.keysAsked.push(Buffer.from(keySha256).toString("hex"));
+        if (this.organization.authenticateKey)
+          return this.organization.authenticateKey({ keySha256 } as never, context);
+        return { orgId: ORG_ID, apiKeyId: "key-1", apiKeyName: "a key" };
+      },
+      getOrganization: async (request, context) => {
+        requireCaller(context);
+        if (this.organization.getOrganization)
+          return this.organization.getOrganization(request, context);
+        const at = timestampFromDate(new Date("2026-11-21T08:14:02.004Z"));
+        const organization = { id: ORG_ID, name: "Default", slug: "default", createdAt: at };
+        return { organization: { ...organization, updatedAt: at } };
+      },
+    };
+  }
+
+  #sandboxes(): Sandboxes {
+    return {
+      createSandbox: this.#seen("createSandbox", async (request) => ({
+        sandbox: this.#created(request),
+      })),
+      getSandbox: this.#seen("getSandbox", async ({ key }) => ({ sandbox: this.#find(key) })),
+      listSandboxes: this.#seen("listSandboxes", async () => ({
+        sandboxes: [...this.sandboxes.values()],
+      })),
+      renameSandbox: this.#seen("renameSandbox", async ({ key, name, slug }) => {
+        const { id } = this.#find(key);
+        this.change(id, { ...(name ? { name } : {}), ...(slug ? { slug } : {}) });
+        return { sandbox: this.#find(key) };
+      }),
+      startSandbox: this.#seen("startSandbox", async ({ key }) => {
+        this.change(this.#find(key).id, { status: SandboxStatus.STARTING });
+        return { sandbox: this.#find(key) };
+      }),
+      stopSandbox: this.#seen("stopSandbox", async ({ key }) => {
+        this.change(this.#find(key).id, { status: SandboxStatus.STOPPING });
+        return { sandbox: this.#find(key) };
+      }),
+      destroySandbox: this.#seen("destroySandbox", async ({ key }) => {
+        const { id, name } = this.#find(key);
+        this.destroy(id);
+        return { id, name };
+      }),
+      watchSandboxes: ({ cursor }, { signal }) => this.watch.open(cursor, signal),
+      report: async () => ({ applied: false }),
+    };
+  }
+
+  /** Notes the call, and lets a test answer in place of the fake. */
+  #seen<M extends keyof Sandboxes, F extends Sandboxes[M]>(method: M, answer: F): F {
+    const noted = (request: never, context: HandlerContext) => {
+      this.calls.push({ method, request, caller: requireCaller(context) });
+      const act = (this.sandbox[method] ?? answer) as (r: never, c: HandlerContext) => unknown;
+      return act(request, context);
+    };
+    return noted as F;
+  }
+
+  #created({ name, slug, spec, start }: CreateSandboxRequest): Sandbox {
+    // As a service resolves and stores it: nothing is shared with the request.
+    const own = spec && fromBinary(SandboxSpecSchema, toBinary(SandboxSpecSchema, spec));
+    return this.add({
+      ...(name ? { name } : {}),
+      ...(slug ? { slug } : {}),
+      ...(own ? { spec: own, ephemeral: own.lifecycle?.ephemeral ?? false } : {}),
+      status: start ? SandboxStatus.STARTING : SandboxStatus.CREATED,
+      generation: start ? 1 : 0,
+    });
+  }
+
+  #find(key: SandboxKey | undefined): Sandbox {
+    const found = [...this.sandboxes.values()].find(({ id, name }) =>
+      key?.key.case === "id" ? id === key.key.value : name === key?.key.value,
+    );
+    if (!found) throw new ServiceError("SANDBOX_NOT_FOUND", "no such sandbox");
+    return found;
+  }
+}
