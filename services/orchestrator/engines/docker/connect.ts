@@ -17,7 +17,7 @@ export interface DockerAddress {
 /** @throws StartupError for an address of another form */
 export function connectDocker({ host }: DockerAddress): Docker {
   // dockerode falls back to the environment for what is absent; undefined here says: not from there.
-  return new Docker({ host: undefined, port: undefined, ...target(host ?? defaultHost()) });
+  return new Docker({ host: undefined, port: undefined, ...target(host ?? defaultDockerHost()) });
 }
 
 function target(address: string): Docker.DockerOptions {
@@ -35,8 +35,8 @@ function target(address: string): Docker.DockerOptions {
   }
 }
 
-// Docker Desktop keeps its socket in the user's home.
-function defaultHost(): string {
+/** The system's socket, or the one that Docker Desktop keeps in the user's home. */
+export function defaultDockerHost(): string {
   const ofUser = join(homedir(), ".docker/run/docker.sock");
   return `unix://${!existsSync(SYSTEM_SOCKET) && existsSync(ofUser) ? ofUser : SYSTEM_SOCKET}`;
 }
@@ -46,7 +46,7 @@ function defaultHost(): string {
  * @returns `why`: a sentence for the operator, for either answer
  */
 export async function probeDocker(address: DockerAddress): Promise<{ ok: boolean; why: string }> {
-  const where = address.host ?? defaultHost();
+  const where = address.host ?? defaultDockerHost();
   try {
     const docker = connectDocker(address);
     const version = await call(() => docker.version(), { timeoutMs: PROBE_MS });

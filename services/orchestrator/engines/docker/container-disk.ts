@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import type Docker from "dockerode";
-import { type CallLimits, call, callAllowing } from "./call.ts";
+import { type CallLimits, call, isStatus } from "./call.ts";
 import type { Disk, DiskFile } from "./find-program.ts";
 import { tarHead } from "./tar-head.ts";
 
@@ -62,12 +62,19 @@ async function rawStat(
   path: string,
   limits: CallLimits,
 ): Promise<PathStat | undefined> {
-  // 400: a part of the path is no directory.
   const request = (options: { abortSignal: AbortSignal }) =>
     container.infoArchive({ path, ...options });
-  const answer = await callAllowing([404, 400], request, limits);
-  if (!answer) return undefined;
-  answer.resume();
-  const header = String(answer.headers["x-docker-container-path-stat"]);
-  return JSON.parse(Buffer.from(header, "base64").toString());
+  try {
+    const answer = await call(request, limits);
+    answer.resume();
+    const header = String(answer.headers["x-docker-container-path-stat"]);
+    return JSON.parse(Buffer.from(header, "base64").toString());
+  } catch (error) {
+    if (isStatus(error, 404) || isStatus(error, 400)) return undefined;
+    // A path through something that is no directory is an internal error to some daemons.
+    if (!isStatus(error, 500) || path === "/") throw error;
+    const parent = await rawStat(container, posix.dirname(path), limits);
+    if (parent && parent.mode & (GO_DIRECTORY | GO_SYMLINK)) throw error;
+    return undefined;
+  }
 }

@@ -1,25 +1,46 @@
-import { callAllowing } from "./call.ts";
+import { call, callAllowing } from "./call.ts";
 import type { DockerContext } from "./context.ts";
+import type { Machine } from "./machines.ts";
 import { LABELS, networkName } from "./names.ts";
 
 /**
- * Makes the installation's bridge where it is missing. It is its own, so that nothing else on this host is
- * a sandbox's neighbour, and no sandbox can reach another through it.
+ * Makes sure that the installation's bridge is there for this machine. It is its own, so that nothing else on
+ * this host is a sandbox's neighbour, and no sandbox can reach another through it.
  */
-export async function ensureNetwork(ctx: DockerContext, signal: AbortSignal): Promise<void> {
-  const Name = networkName(ctx.installationId);
-  const network = ctx.docker.getNetwork(Name);
-  const found = await callAllowing([404], () => network.inspect(), { signal });
-  if (found) return;
+export async function joinNetwork(
+  ctx: DockerContext,
+  machine: Machine,
+  signal: AbortSignal,
+): Promise<void> {
+  const name = networkName(ctx.installationId);
+  const id = await ensureNetwork(ctx, name, signal);
+  const joined = machine.container.NetworkSettings.Networks[name]?.NetworkID;
+  if (!joined || joined === id) return;
+  // A container holds on to a network that a prune took away while it was down.
+  const Container = machine.containerId;
+  const network = ctx.docker.getNetwork(id);
+  await call((options) => network.disconnect({ Container, Force: true, ...options }), { signal });
+  await call((options) => network.connect({ Container, ...options }), { signal });
+}
+
+async function ensureNetwork(
+  ctx: DockerContext,
+  name: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const inspect = () => ctx.docker.getNetwork(name).inspect();
+  const found = await callAllowing([404], inspect, { signal });
+  if (found) return found.Id;
   const wanted = {
-    Name,
+    Name: name,
     CheckDuplicate: true,
     Driver: "bridge",
     Options: { "com.docker.network.bridge.enable_icc": "false" },
     Labels: { [LABELS.installation]: ctx.installationId },
   };
   // 409: somebody made it meanwhile.
-  await callAllowing([409], (options) => ctx.docker.createNetwork({ ...wanted, ...options }), {
-    signal,
-  });
+  const create = (options: { abortSignal: AbortSignal }) =>
+    ctx.docker.createNetwork({ ...wanted, ...options });
+  await callAllowing([409], create, { signal });
+  return (await call(inspect, { signal })).Id;
 }

@@ -5,7 +5,7 @@ import type { DockerContext } from "./context.ts";
 import { createDirectMachine } from "./create-machine.ts";
 import { type Disk, whyNotRunnable } from "./find-program.ts";
 import { inspectMachine, type Machine } from "./machines.ts";
-import { ensureNetwork } from "./network.ts";
+import { joinNetwork } from "./network.ts";
 import { startFault } from "./start-faults.ts";
 import { removeContainer } from "./stop-and-remove.ts";
 import { isSupervised, SUPERVISOR_NEEDS } from "./supervisor.ts";
@@ -24,7 +24,7 @@ export async function startMachine(
 ): Promise<Machine> {
   const machine = await withUsableShell(ctx, made, allocation, signal);
   await checkPrograms(machine, diskOf(ctx, machine, allocation, signal), allocation);
-  if (allocation.spec.network.enabled) await ensureNetwork(ctx, signal);
+  if (allocation.spec.network.enabled) await joinNetwork(ctx, machine, signal);
   await start(ctx, machine, signal);
   const up = await inspectMachine(ctx, machine.containerId, { signal });
   if (!up) throw new EngineUnavailable("the machine vanished while it was started");
@@ -60,7 +60,8 @@ async function withUsableShell(
 
 async function checkPrograms(machine: Machine, disk: Disk, { spec }: Allocation): Promise<void> {
   const { Env, WorkingDir, Cmd } = machine.container.Config;
-  const path = Env.findLast((pair) => pair.startsWith("PATH="))?.slice("PATH=".length);
+  // The daemon sends null for what is empty.
+  const path = (Env ?? []).findLast((pair) => pair.startsWith("PATH="))?.slice("PATH=".length);
   const search = { path, workdir: WorkingDir || "/" };
   const entrypoint = entrypointOf(machine);
   const [command] = isSupervised(entrypoint) ? (Cmd ?? []) : entrypoint;

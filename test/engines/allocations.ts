@@ -1,0 +1,45 @@
+import { v7 as uuid } from "uuid";
+import type { Allocation, EngineSpec } from "../../services/orchestrator/engines/engine.ts";
+import { IMAGES } from "../support/images.ts";
+
+/** What a test changes of a plain spec. */
+export type SpecChanges = Partial<Omit<EngineSpec, "runtime">> & {
+  runtime?: Partial<EngineSpec["runtime"]>;
+};
+
+/** A start of a small sandbox that idles. */
+export function allocate(
+  { runtime, ...changes }: SpecChanges = {},
+  rest: Partial<Omit<Allocation, "spec">> = {},
+): Allocation {
+  const ownRuntime = { cmd: null, entrypoint: null, shell: null, user: null, workdir: null };
+  return {
+    sandboxId: uuid(),
+    orgId: uuid(),
+    generation: 1,
+    name: "brave-otter-42",
+    registry: { mode: "anonymous" },
+    ...rest,
+    spec: {
+      image: IMAGES.busybox.name,
+      resources: { vcpus: 1, memoryMib: 64, diskSizeMib: null },
+      runtime: { ...ownRuntime, ...runtime },
+      env: [],
+      labels: {},
+      rlimits: [],
+      mounts: [],
+      network: { enabled: false },
+      pullPolicy: "if_missing",
+      securityProfile: "default",
+      ...changes,
+    },
+  };
+}
+
+/** The next start of the same sandbox. */
+export function nextStart(allocation: Allocation): Allocation {
+  return { ...allocation, generation: allocation.generation + 1 };
+}
+
+/** A signal that is never aborted. */
+export const UNHURRIED = new AbortController().signal;

@@ -1,0 +1,26 @@
+import type { Allocation } from "../../services/orchestrator/engines/engine.ts";
+import { describeWithDocker } from "../support/docker.ts";
+import { IMAGES } from "../support/images.ts";
+import { describeConformance } from "./conformance.ts";
+import { useDocker } from "./docker-harness.ts";
+
+describeWithDocker("docker engine: conformance", ({ host }) => {
+  const { engine } = useDocker(host, [IMAGES.busybox, IMAGES.noShell]);
+  describeConformance(async () => ({
+    engine,
+    // Its command is the machine.
+    thatEnds: (allocation) => withSpec(allocation, { image: IMAGES.noShell.name, cmd: ["0.2"] }),
+    thatFails: (allocation) => withSpec(allocation, { cmd: ["no-such-program"] }),
+    thatClings: (allocation) =>
+      withSpec(allocation, { cmd: ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"] }),
+    close: async () => undefined,
+  }));
+});
+
+function withSpec(
+  allocation: Allocation,
+  { cmd, image = allocation.spec.image }: { cmd: string[]; image?: string },
+): Allocation {
+  const { spec } = allocation;
+  return { ...allocation, spec: { ...spec, image, runtime: { ...spec.runtime, cmd } } };
+}

@@ -1,0 +1,77 @@
+import { PassThrough, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
+import type Docker from "dockerode";
+import { v7 as uuid } from "uuid";
+import { afterAll, beforeAll } from "vitest";
+import { connectDocker } from "../../services/orchestrator/engines/docker/connect.ts";
+import {
+  createDockerEngine,
+  type DockerEngineOptions,
+} from "../../services/orchestrator/engines/docker/docker-engine.ts";
+import type { Allocation, Engine, Instance } from "../../services/orchestrator/engines/engine.ts";
+import { loadImage, type TestImage } from "../support/images.ts";
+import { UNHURRIED } from "./allocations.ts";
+
+export const SILENT = { info: () => undefined, warn: () => undefined };
+
+/** An installation of one test file's own on the Docker daemon, put away after it. */
+export interface DockerHarness {
+  installationId: string;
+  docker: Docker;
+  engine: Engine;
+  start(allocation: Allocation): Promise<Instance>;
+  /** The container that the sandbox has under its settled name. */
+  container(allocation: Allocation): Docker.Container;
+  /** Runs a program in a sandbox. @returns its standard output and error, in one, trimmed */
+  run(allocation: Allocation, ...command: string[]): Promise<string>;
+  /** What the sandbox has written, trimmed. */
+  output(allocation: Allocation): Promise<string>;
+}
+
+/** Call it in a suite; what it returns is filled in before the first test. */
+export function useDocker(
+  host: string,
+  images: readonly TestImage[],
+  options: Partial<DockerEngineOptions["docker"]> = {},
+): DockerHarness {
+  const docker = connectDocker({ host });
+  const installationId = uuid();
+  const engine = createDockerEngine({ installationId, docker: { host, ...options }, log: SILENT });
+  const container = ({ sandboxId, generation }: Allocation) =>
+    docker.getContainer(`sbx-${sandboxId}-${generation}`);
+
+  beforeAll(async () => {
+    for (const image of images) await loadImage(docker, image);
+  });
+  afterAll(async () => {
+    for (const { sandboxId } of await engine.list()) await engine.remove(sandboxId);
+    await engine.close();
+    const filters = { label: [`dev.sandgate.installation=${installationId}`] };
+    for (const { Id } of await docker.listNetworks({ filters }))
+      await docker.getNetwork(Id).remove();
+  });
+  return {
+    installationId,
+    docker,
+    engine,
+    container,
+    start: (allocation) => engine.ensureRunning(allocation, UNHURRIED),
+    run: (allocation, ...command) => runIn(docker, container(allocation), command),
+    output: async (allocation) => {
+      const logs = await container(allocation).logs({ stdout: true, stderr: true });
+      return await demultiplexed(docker, Readable.from([logs]));
+    },
+  };
+}
+
+async function runIn(docker: Docker, container: Docker.Container, Cmd: string[]): Promise<string> {
+  const exec = await container.exec({ Cmd, AttachStdout: true, AttachStderr: true });
+  return await demultiplexed(docker, await exec.start({}));
+}
+
+async function demultiplexed(docker: Docker, stream: NodeJS.ReadableStream): Promise<string> {
+  const all = new PassThrough();
+  stream.on("end", () => all.end());
+  docker.modem.demuxStream(stream, all, all);
+  return (await text(all)).trim();
+}
