@@ -1,7 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import type { FastifyBaseLogger } from "fastify";
 import { type Sandbox, SandboxStatus } from "../proto/gen/sandbox/v1/sandbox_pb.ts";
-import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import type { SandboxChange, SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { rateLimited } from "./errors.ts";
 import { Waiter } from "./waiter.ts";
 import { watchSandboxes } from "./watch.ts";
@@ -38,7 +38,7 @@ export class Waits {
   /** Begins to watch; once. */
   start(client: Client<typeof SandboxService>, log: FastifyBaseLogger, backoffMs = 100): void {
     void watchSandboxes(client, {
-      changed: (id) => this.#wake(this.#waiters.get(id) ?? []),
+      changed: (change) => this.#changed(change),
       reset: () => this.#wake(this.#all()),
       signal: this.#end.signal,
       log,
@@ -85,6 +85,11 @@ export class Waits {
     } finally {
       this.#leave(id, waiter);
     }
+  }
+
+  /** Wakes whom the change may be the end of the wait for. */
+  #changed({ sandboxId, status, destroyed }: SandboxChange): void {
+    if (destroyed || SETTLED.has(status)) this.#wake(this.#waiters.get(sandboxId) ?? []);
   }
 
   #join(id: string, waiter: Waiter): void {

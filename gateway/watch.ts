@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@connectrpc/connect";
 import type { FastifyBaseLogger } from "fastify";
-import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import type { SandboxChange, SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 
 const MAX_BACKOFF_MS = 5_000;
 
 export interface Watch {
   /** A sandbox has changed. */
-  changed(sandboxId: string): void;
+  changed(change: SandboxChange): void;
   /** Any sandbox may have changed. */
   reset(): void;
   signal: AbortSignal;
@@ -45,7 +45,7 @@ async function followStream(
 ): Promise<void> {
   for await (const message of client.watchSandboxes({ cursor }, { signal })) {
     seen(message.cursor);
-    if (message.event.case === "change") changed(message.event.value.sandboxId);
+    if (message.event.case === "change") changed(message.event.value);
     else reset();
   }
 }

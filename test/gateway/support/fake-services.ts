@@ -74,13 +74,14 @@ export class FakeServices {
     const before = this.sandboxes.get(id);
     if (!before) throw new Error("no such sandbox");
     const copy = fromBinary(SandboxSchema, toBinary(SandboxSchema, before));
-    this.sandboxes.set(id, Object.assign(copy, change));
-    if (!quietly) this.watch.changed(id);
+    const after = Object.assign(copy, change);
+    this.sandboxes.set(id, after);
+    if (!quietly) this.watch.changed(id, after.status);
   }
 
   destroy(id: string): void {
     this.sandboxes.delete(id);
-    this.watch.changed(id, true);
+    this.watch.changed(id, SandboxStatus.RUNNING, true);
   }
 
   #organizations(): Organizations {

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import type { SandboxStatus } from "../../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import {
   type WatchSandboxesResponse,
   WatchSandboxesResponseSchema,
@@ -15,9 +16,9 @@ export class FakeWatch {
   #epoch = 1;
   #wake = Promise.withResolvers<void>();
 
-  changed(sandboxId: string, destroyed = false): void {
+  changed(sandboxId: string, status: SandboxStatus, destroyed = false): void {
     const cursor = `${this.#epoch}.${this.#history.length + 1}`;
-    const value = { sandboxId, destroyed };
+    const value = { sandboxId, status, destroyed };
     this.#history.push(
       create(WatchSandboxesResponseSchema, { cursor, event: { case: "change", value } }),
     );
