@@ -20,7 +20,7 @@ export interface CreateSandbox {
   start: boolean;
 }
 
-// Tens of millions of slugs: a few tries find a free one.
+// Of a hundred million slugs a few tries find a free one.
 const SLUG_TRIES = 8;
 
 /** Makes a sandbox and, where asked, admits its first start in the same statement. */
