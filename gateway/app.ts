@@ -73,7 +73,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     ...sandboxRoutes({ sandboxes: clients.sandboxes, waits, rpcTimeoutMs }),
     ...organizationRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
   ];
-  mount(app, routes, authenticator(clients.organizations, { timeoutMs: rpcTimeoutMs }));
+  mount(app, routes, authenticator(clients.organizations, rpcTimeoutMs));
   serveHealth(app, readiness);
   serveDocs(app, routes);
   return app;

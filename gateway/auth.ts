@@ -1,7 +1,10 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { FastifyRequest } from "fastify";
-import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
+import type {
+  AuthenticateKeyResponse,
+  OrganizationService,
+} from "../proto/gen/organization/v1/organization_service_pb.ts";
 import { hashApiKey, isApiKey } from "../runtime/api-key.ts";
 import type { Caller } from "../runtime/caller.ts";
 import { orgSuspended, unauthorized } from "./errors.ts";
@@ -12,9 +15,7 @@ const CACHE_SIZE = 10_000;
 
 /** Whose key it is, as long as that may be believed without asking again. */
 interface Holder {
-  orgId: string;
-  apiKeyId: string;
-  apiKeyName: string;
+  caller: Omit<Caller, "requestId">;
   suspended: boolean;
   /** In Unix milliseconds. */
   until: number;
@@ -34,27 +35,17 @@ declare module "fastify" {
  */
 export function authenticator(
   organizations: Client<typeof OrganizationService>,
-  options: { timeoutMs: number; now?: () => number },
+  timeoutMs: number,
 ) {
-  const { timeoutMs, now = Date.now } = options;
   const known = new Map<string, Holder>();
 
-  const lookUp = async (sha256: Buffer): Promise<Holder> => {
-    const found = await organizations.authenticateKey({ keySha256: sha256 }, { timeoutMs });
-    const expiresAt = found.expiresAt ? timestampMs(found.expiresAt) : Number.POSITIVE_INFINITY;
-    if (expiresAt <= now()) throw unauthorized();
-    const until = Math.min(now() + CACHE_MS, expiresAt);
-    const { orgId, apiKeyId, apiKeyName, orgSuspended: suspended } = found;
-    return { orgId, apiKeyId, apiKeyName, suspended, until };
-  };
-
   const holderOf = async (key: string): Promise<Holder> => {
-    const sha256 = hashApiKey(key);
-    const id = sha256.toString("base64");
+    const keySha256 = hashApiKey(key);
+    const id = keySha256.toString("base64");
     const remembered = known.get(id);
-    if (remembered && remembered.until > now()) return remembered;
+    if (remembered && remembered.until > Date.now()) return remembered;
     known.delete(id);
-    const holder = await lookUp(sha256);
+    const holder = toHolder(await organizations.authenticateKey({ keySha256 }, { timeoutMs }));
     remember(known, id, holder);
     return holder;
   };
@@ -62,10 +53,9 @@ export function authenticator(
   return async (request: FastifyRequest): Promise<void> => {
     const key = bearerKey(request.headers.authorization);
     if (key === undefined) throw unauthorized();
-    const { orgId, apiKeyId, apiKeyName, suspended } = await holderOf(key);
+    const { caller, suspended } = await holderOf(key);
     if (suspended) throw orgSuspended();
-    const actor = { kind: "api_key", api_key_id: apiKeyId, name: apiKeyName } as const;
-    request.caller = { orgId, actor, requestId: request.id };
+    request.caller = { ...caller, requestId: request.id };
   };
 }
 
@@ -75,6 +65,20 @@ function bearerKey(header: string | undefined): string | undefined {
   return key !== undefined && isApiKey(key) ? key : undefined;
 }
 
+/** @throws PublicError (invalid_api_key) on a key that has expired */
+function toHolder(found: AuthenticateKeyResponse): Holder {
+  const now = Date.now();
+  const expiresAt = found.expiresAt ? timestampMs(found.expiresAt) : Number.POSITIVE_INFINITY;
+  if (expiresAt <= now) throw unauthorized();
+  const actor = { kind: "api_key", api_key_id: found.apiKeyId, name: found.apiKeyName } as const;
+  return {
+    caller: { orgId: found.orgId, actor },
+    suspended: found.orgSuspended,
+    until: Math.min(now + CACHE_MS, expiresAt),
+  };
+}
+
+// The oldest makes room: what is asked for often comes back within the second.
 function remember(known: Map<string, Holder>, id: string, holder: Holder): void {
   const [oldest] = known.keys();
   if (known.size >= CACHE_SIZE && oldest !== undefined) known.delete(oldest);

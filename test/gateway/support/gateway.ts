@@ -53,12 +53,14 @@ async function inject(
   { headers, ...options }: InjectOptions,
 ): Promise<Answer> {
   const json = body === undefined ? {} : { "content-type": "application/json" };
+  // A header of undefined is one that is not sent.
+  const all = Object.entries({ authorization: `Bearer ${KEY}`, ...json, ...headers });
   const payload = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   const response = await app.inject({
     // Any method may be sent, known to the types or not.
     method: method as "GET",
     url,
-    headers: { authorization: `Bearer ${KEY}`, ...json, ...headers },
+    headers: Object.fromEntries(all.filter(([, value]) => value !== undefined)),
     ...(payload === undefined ? {} : { payload }),
     ...options,
   });

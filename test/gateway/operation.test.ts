@@ -1,0 +1,77 @@
+import pino from "pino";
+import { afterEach, expect, test } from "vitest";
+import { buildApp } from "../../gateway/app.ts";
+import { FakeServices } from "./support/fake-services.ts";
+import { type Gateway, openGateway } from "./support/gateway.ts";
+
+const opened: Pick<Gateway, "close">[] = [];
+afterEach(async () => {
+  for (const gateway of opened.splice(0)) await gateway.close();
+});
+
+const ORIGIN = "https://console.example.org";
+const preflight = { origin: ORIGIN, "access-control-request-method": "POST" };
+
+async function withOrigins(corsOrigins: string[]): Promise<Gateway> {
+  const gateway = await openGateway({ corsOrigins });
+  opened.push(gateway);
+  return gateway;
+}
+
+test("what is not ready is named", async () => {
+  const app = buildApp({
+    clients: new FakeServices().clients(),
+    config: { corsOrigins: [], waitsMax: 1 },
+    log: pino({ level: "silent" }),
+    readiness: async () => ({ ready: false, checks: { database: false, sandbox: true } }),
+  });
+  opened.push(app);
+  const answer = await app.inject("/readyz");
+  expect(answer.statusCode).toBe(503);
+  expect(answer.headers["retry-after"]).toMatch(/^\d+$/);
+  expect(answer.json()).toEqual({
+    error: {
+      code: "service_unavailable",
+      message: "not ready: database",
+      details: { checks: { database: false, sandbox: true } },
+    },
+  });
+  expect((await app.inject("/healthz")).statusCode).toBe(200);
+});
+
+test("CORS is off unless origins are configured", async () => {
+  const { app } = await withOrigins([]);
+  const answer = await app.inject({ method: "OPTIONS", url: "/v1/sandboxes", headers: preflight });
+  expect(answer.statusCode).toBe(405);
+  expect(answer.headers).not.toHaveProperty("access-control-allow-origin");
+});
+
+test("CORS lets configured origins ask, and read what went wrong", async () => {
+  const { app } = await withOrigins([ORIGIN]);
+  const allowed = { "access-control-allow-origin": ORIGIN };
+  const asked = await app.inject({ method: "OPTIONS", url: "/v1/sandboxes", headers: preflight });
+  expect(asked).toMatchObject({ statusCode: 204, headers: allowed });
+  expect(asked.headers["x-request-id"]).toBeDefined();
+  for (const url of ["/v1/sandboxes", "/nope"]) {
+    const answer = await app.inject({ url, headers: { origin: ORIGIN } });
+    expect([401, 404]).toContain(answer.statusCode);
+    expect(answer.headers).toMatchObject(allowed);
+    expect(answer.headers["access-control-expose-headers"]).toContain("x-request-id");
+  }
+});
+
+test("CORS lets no other origin ask", async () => {
+  const { app } = await withOrigins([ORIGIN]);
+  const answer = await app.inject({ url: "/healthz", headers: { origin: "https://evil.example" } });
+  expect(answer.headers["access-control-allow-origin"]).not.toBe("https://evil.example");
+});
+
+test("a watch that breaks off is told to the log, and taken up again", async () => {
+  const gateway = await withOrigins([]);
+  await expect.poll(() => gateway.services.watch.opened).toHaveLength(1);
+  gateway.services.watch.breakOff();
+  await expect.poll(() => gateway.services.watch.opened).toHaveLength(2);
+  expect(gateway.logged).toEqual([
+    expect.objectContaining({ msg: "the watch on sandboxes broke off" }),
+  ]);
+});
