@@ -1,0 +1,51 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
+import {
+  type Health,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from "../../proto/gen/grpc/health/v1/health_pb.ts";
+
+/** How often a watched status is looked at, in milliseconds. */
+const WATCH_INTERVAL_MS = 1_000;
+
+/**
+ * grpc.health.v1. All services of a process are ready together; the empty name is the process.
+ * @param serviceNames full names of the services that are served
+ * @param ready whether calls can be answered now; a failure counts as no
+ */
+export function healthService(
+  serviceNames: readonly string[],
+  ready: () => boolean | Promise<boolean>,
+): ServiceImpl<typeof Health> {
+  const names = new Set(["", ...serviceNames]);
+  const current = async () =>
+    (await isReady(ready)) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
+
+  return {
+    async check({ service }) {
+      if (!names.has(service)) throw new ConnectError("unknown service", Code.NotFound);
+      return { status: await current() };
+    },
+    async list() {
+      const status = await current();
+      return { statuses: Object.fromEntries([...names].map((name) => [name, { status }])) };
+    },
+    async *watch({ service }, { signal }) {
+      let last: ServingStatus | undefined;
+      while (true) {
+        const status = names.has(service) ? await current() : ServingStatus.SERVICE_UNKNOWN;
+        if (status !== last) yield { status };
+        last = status;
+        await delay(WATCH_INTERVAL_MS, undefined, { signal });
+      }
+    },
+  };
+}
+
+async function isReady(ready: () => boolean | Promise<boolean>): Promise<boolean> {
+  try {
+    return await ready();
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,127 @@
+import { createServer as createHttp1Server, type Server } from "node:http";
+import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
+import type { AddressInfo, Socket } from "node:net";
+import type { FastifyInstance } from "fastify";
+import { StartupError } from "../errors.ts";
+
+/** What every HTTP/2 connection without TLS begins with, and no HTTP/1.1 request that is served. */
+const PREFACE = Buffer.from("PRI");
+/** How long a connection may say nothing at first, in milliseconds. */
+const FIRST_BYTES_TIMEOUT_MS = 10_000;
+const PING_INTERVAL_MS = 30_000;
+
+const HTTP2_OPTIONS = {
+  // Large creates in flight at once; the default of 10 would refuse new calls meanwhile.
+  maxSessionMemory: 128,
+  settings: { maxConcurrentStreams: 1_024, initialWindowSize: 1024 * 1024 },
+};
+
+/** A listening port that speaks HTTP/1.1 and HTTP/2 without TLS. */
+export interface Listener {
+  /** The port it got. */
+  readonly port: number;
+  /** Settles when it no longer listens and every connection is closed. */
+  readonly closed: Promise<void>;
+  /** Takes no new connections or calls; connections close as their last call ends. */
+  drain(): void;
+  /** Breaks what is still open. */
+  destroy(): void;
+}
+
+/**
+ * Serves `app`, which is ready but does not listen itself, and hands each connection to the server
+ * whose protocol its first bytes speak.
+ * @throws StartupError where the address cannot be had
+ */
+export async function listen(app: FastifyInstance, host: string, port: number): Promise<Listener> {
+  const http1 = createHttp1Server(app.routing);
+  // Node's compatibility layer gives HTTP/2 requests the shape that Fastify was typed for.
+  const http2 = createHttp2Server(HTTP2_OPTIONS, app.routing as never);
+  const sessions = track<ServerHttp2Session>((add) => http2.on("session", add));
+  http2.on("session", keepAlive);
+
+  // The HTTP/1.1 server listens for both, and so keeps its timeouts and its idle connections.
+  const serveHttp1 = http1.listeners("connection")[0] as (socket: Socket) => void;
+  const undecided = new Set<Socket>();
+  http1.removeAllListeners("connection").on("connection", (socket: Socket) => {
+    undecided.add(socket.once("close", () => undecided.delete(socket)));
+    firstBytes(socket, (isHttp2) => {
+      undecided.delete(socket);
+      if (isHttp2) {
+        socket.allowHalfOpen = false;
+        http2.emit("connection", socket);
+      } else {
+        serveHttp1.call(http1, socket);
+        socket.resume();
+      }
+    });
+  });
+  const sockets = track<Socket>((add) => http1.on("connection", add));
+
+  await listening(http1, host, port);
+  return {
+    port: (http1.address() as AddressInfo).port,
+    closed: new Promise((resolve) => http1.once("close", resolve)),
+    drain() {
+      http1.close();
+      http1.keepAliveTimeout = 1;
+      for (const socket of undecided) socket.destroy();
+      for (const session of sessions) session.close();
+    },
+    destroy() {
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+function firstBytes(socket: Socket, decide: (isHttp2: boolean) => void): void {
+  let seen = Buffer.alloc(0);
+  // A connection that breaks, or says nothing, before a server takes it over is nobody's loss.
+  const drop = () => socket.destroy();
+  socket.on("error", drop).setTimeout(FIRST_BYTES_TIMEOUT_MS, drop);
+  socket.on("data", function onData(chunk: Buffer) {
+    seen = Buffer.concat([seen, chunk]);
+    const known = Math.min(seen.length, PREFACE.length);
+    const fits = seen.subarray(0, known).equals(PREFACE.subarray(0, known));
+    if (fits && known < PREFACE.length) return;
+    socket.off("data", onData).off("error", drop).off("timeout", drop).setTimeout(0).pause();
+    socket.unshift(seen);
+    decide(fits);
+  });
+}
+
+/** A peer that vanished without a word would else hold its streams for ever. */
+function keepAlive(session: ServerHttp2Session): void {
+  let answered = true;
+  const timer = setInterval(() => {
+    if (!answered) return session.destroy();
+    answered = false;
+    session.ping(() => {
+      answered = true;
+    });
+  }, PING_INTERVAL_MS).unref();
+  session.once("close", () => clearInterval(timer));
+}
+
+/** What is open of what `subscribe` reports. */
+function track<T extends Socket | ServerHttp2Session>(
+  subscribe: (add: (item: T) => void) => void,
+): ReadonlySet<T> {
+  const open = new Set<T>();
+  subscribe((item) => {
+    open.add(item);
+    item.once("close", () => open.delete(item));
+  });
+  return open;
+}
+
+function listening(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onError = ({ message }: Error) =>
+      reject(new StartupError(`Cannot listen for RPC on ${host}:${port}: ${message}.`));
+    server.once("error", onError).listen(port, host, () => {
+      server.off("error", onError);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,122 @@
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  type ConnectRouterOptions,
+} from "@connectrpc/connect";
+import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
+import { fastify } from "fastify";
+import { file_google_rpc_error_details } from "../../proto/gen/google/rpc/error_details_pb.ts";
+import { Health } from "../../proto/gen/grpc/health/v1/health_pb.ts";
+import { healthService } from "./health.ts";
+import { type ErrorLog, socketInterceptors } from "./interceptors.ts";
+import { type Listener, listen } from "./listener.ts";
+import { reflectionRoutes } from "./reflection.ts";
+import { collectServices, type Routes } from "./routes.ts";
+import { tokenGate } from "./token.ts";
+import { requestsOf, warmUp } from "./validate.ts";
+
+/** A create carries files. */
+const READ_MAX_BYTES = 36 * 1024 * 1024;
+/** The longest deadline that a call may ask for. */
+const MAX_TIMEOUT_MS = 60 * 60 * 1000;
+/** How long answers that are ready may take to get out, once the grace is over. */
+const FLUSH_MS = 250;
+
+export interface RpcServerOptions {
+  host: string;
+  /** 0: any free one. */
+  port: number;
+  routes: Routes;
+  /** The service token that every call must bear, but for those to grpc.health.v1. */
+  token: string;
+  /** Whether calls can be answered now, for grpc.health.v1. */
+  ready: () => boolean | Promise<boolean>;
+  log: ErrorLog;
+  /** How long `close` lets calls go on, in milliseconds; 5,000 unless set. */
+  graceMs?: number;
+}
+
+export interface RpcServer {
+  /** The port it got. */
+  readonly port: number;
+  /** Ends streams at once, lets other calls finish within the grace, and closes every connection. */
+  close(): Promise<void>;
+}
+
+/**
+ * Serves Connect, gRPC and gRPC-Web on one port, over HTTP/2 without TLS and HTTP/1.1, with
+ * grpc.health.v1 and server reflection.
+ * @throws StartupError where the address cannot be had
+ */
+export async function listenRpc(options: RpcServerOptions): Promise<RpcServer> {
+  const { host, port, graceMs = 5_000 } = options;
+  const closing = new AbortController();
+  const stopping = new AbortController();
+  const ready = () => !closing.signal.aborted && options.ready();
+  const app = fastify();
+  await app.register(fastifyConnectPlugin, {
+    routes: allRoutes({ ...options, ready }),
+    ...routerOptions(options, closing.signal, stopping.signal),
+  });
+  await app.ready();
+  const listener = await listen(app, host, port);
+
+  const close = async () => {
+    closing.abort(shuttingDown());
+    await shutDown(listener, graceMs, () => stopping.abort(shuttingDown()));
+    await app.close();
+  };
+  let closed: Promise<void> | undefined;
+  return {
+    port: listener.port,
+    close() {
+      closed ??= close();
+      return closed;
+    },
+  };
+}
+
+function allRoutes({ routes, ready }: RpcServerOptions): Routes {
+  const services = collectServices(routes);
+  warmUp(services.flatMap(requestsOf));
+  const names = services.map(({ typeName }) => typeName);
+  const reflection = reflectionRoutes([...services, Health], [file_google_rpc_error_details]);
+  return (router: ConnectRouter) => {
+    routes(router);
+    reflection(router);
+    router.service(Health, healthService(names, ready), { requestGate: () => {} });
+  };
+}
+
+function routerOptions(
+  { token, log }: RpcServerOptions,
+  closing: AbortSignal,
+  stopping: AbortSignal,
+): ConnectRouterOptions {
+  return {
+    // Before the body is read: who has no token learns nothing, and costs nothing.
+    requestGate: tokenGate(token),
+    interceptors: socketInterceptors(log, closing),
+    shutdownSignal: stopping,
+    readMaxBytes: READ_MAX_BYTES,
+    maxTimeoutMs: MAX_TIMEOUT_MS,
+    acceptCompression: [],
+  };
+}
+
+async function shutDown(listener: Listener, graceMs: number, abortCalls: () => void) {
+  const closedWithin = (ms: number) =>
+    Promise.race([listener.closed, delay(ms, undefined, { ref: false })]);
+  listener.drain();
+  await closedWithin(graceMs);
+  abortCalls();
+  await closedWithin(FLUSH_MS);
+  listener.destroy();
+  await listener.closed;
+}
+
+function shuttingDown(): ConnectError {
+  return new ConnectError("the server is shutting down", Code.Unavailable);
+}
