@@ -65,8 +65,9 @@ export function isStatus(error: unknown, status: number): error is DockerError {
   return error instanceof DockerError && error.status === status;
 }
 
-/** What a client of the daemon threw, as one of ours. */
+/** What a client of the daemon threw, as one of ours; one of ours as it is. */
 export function translate(error: unknown): unknown {
+  if (error instanceof DockerError || error instanceof EngineUnavailable) return error;
   if (!(error instanceof Error)) return error;
   if ("statusCode" in error && typeof error.statusCode === "number")
     return new DockerError(error.statusCode, messageOf(error));

@@ -57,31 +57,31 @@ async function readConfig(path: string): Promise<DockerConfig> {
     return JSON.parse(await readFile(path, "utf8"));
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return {};
-    throw new EngineFailure("the host's Docker configuration cannot be read; tell its operator", {
-      cause: error,
-    });
+    // No cause: a syntax error quotes what it found, and here that may be a password.
+    throw new EngineFailure("the host's Docker configuration cannot be read; tell its operator");
   }
 }
 
 async function askHelper(helper: string, serveraddress: string): Promise<Credentials> {
-  const answer = await runHelper(`docker-credential-${helper}`, serveraddress);
-  if (answer === undefined) return undefined;
-  const { Username, Secret } = answer;
-  if (Username === TOKEN_USER) return { identitytoken: Secret, serveraddress };
-  return { username: Username, password: Secret, serveraddress };
+  const program = `docker-credential-${helper}`;
+  try {
+    const answer = await runHelper(program, serveraddress);
+    if (answer === undefined) return undefined;
+    const { Username, Secret }: { Username: string; Secret: string } = JSON.parse(answer);
+    if (Username === TOKEN_USER) return { identitytoken: Secret, serveraddress };
+    return { username: Username, password: Secret, serveraddress };
+  } catch {
+    throw new EngineFailure(`the host's ${program} does not work; tell its operator`);
+  }
 }
 
 // Helpers say on stdout, with a failure, that they know nothing of a registry.
-function runHelper(
-  program: string,
-  serveraddress: string,
-): Promise<{ Username: string; Secret: string } | undefined> {
+function runHelper(program: string, serveraddress: string): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     const done = (error: Error | null, stdout: string) => {
-      if (error && /credentials not found/i.test(stdout)) resolve(undefined);
-      else if (error)
-        reject(new EngineFailure(`the host's ${program} does not work`, { cause: error }));
-      else resolve(JSON.parse(stdout));
+      if (!error) resolve(stdout);
+      else if (/credentials not found/i.test(stdout)) resolve(undefined);
+      else reject(error);
     };
     const child = execFile(program, ["get"], { timeout: HELPER_MS }, done);
     // A helper that cannot be run is reported above.

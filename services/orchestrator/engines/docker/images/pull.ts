@@ -1,9 +1,9 @@
 import type Docker from "dockerode";
 import { EngineFailure } from "../../engine.ts";
-import { DockerError, translate } from "../call.ts";
+import { call, DockerError, translate } from "../call.ts";
 import { jsonLines } from "../json-lines.ts";
 import { pullFault } from "./pull-faults.ts";
-import type { Reference } from "./reference.ts";
+import { familiar, type Reference } from "./reference.ts";
 
 /** How long a registry may stay silent before a pull counts as failed. */
 export interface PullPatience {
@@ -36,6 +36,8 @@ export async function pull(
   let timer = setTimeout(() => stall.abort(), patience.answerMs);
   try {
     const abortSignal = AbortSignal.any([signal, stall.signal]);
+    if (reference.version.kind === "digest")
+      await checkAccess(docker, reference, credentials, abortSignal);
     for await (const { error } of progress(docker, reference, credentials, abortSignal)) {
       if (error !== undefined) throw new DockerError(500, error);
       clearTimeout(timer);
@@ -52,6 +54,18 @@ export async function pull(
   } finally {
     clearTimeout(timer);
   }
+}
+
+// What the daemon has of a digest it takes without asking the registry, whoever pulled it.
+async function checkAccess(
+  docker: Docker,
+  reference: Reference,
+  credentials: Credentials,
+  signal: AbortSignal,
+): Promise<void> {
+  const image = docker.getImage(familiar(reference));
+  const options = credentials ? { authconfig: credentials } : {};
+  await call(() => image.distribution(options), { signal });
 }
 
 async function* progress(
