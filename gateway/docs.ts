@@ -24,6 +24,7 @@ export function serveDocs(app: FastifyInstance, routes: readonly Route[]): void 
   app.register(swaggerUi, {
     routePrefix: "/docs",
     staticCSP: CONTENT_SECURITY_POLICY,
-    uiConfig: { deepLinking: true, docExpansion: "list", validatorUrl: null },
+    theme: { title: "Sandgate API" },
+    uiConfig: { deepLinking: true, docExpansion: "list", layout: "BaseLayout", validatorUrl: null },
   });
 }

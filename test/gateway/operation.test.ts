@@ -1,7 +1,9 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import pino from "pino";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { buildApp } from "../../gateway/app.ts";
-import { FakeServices } from "./support/fake-services.ts";
+import { FakeServices, KEY } from "./support/fake-services.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 
 const opened: Pick<Gateway, "close">[] = [];
@@ -66,6 +68,33 @@ test("CORS lets no other origin ask", async () => {
   expect(answer.headers["access-control-allow-origin"]).not.toBe("https://evil.example");
 });
 
+test("what comes while the gateway drains is told to come back", async () => {
+  const { app, services, close } = await withOrigins([]);
+  const finish = Promise.withResolvers<void>();
+  services.sandbox.listSandboxes = async () => {
+    await finish.promise;
+    return {};
+  };
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  const socket = connect((app.server.address() as AddressInfo).port, "127.0.0.1");
+  const answers = readAll(socket);
+  const ask = (path: string) =>
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEY}\r\n\r\n`);
+  ask("/v1/sandboxes");
+  await vi.waitFor(() => expect(services.calls).toHaveLength(1));
+  const closed = close();
+  const arrived = once(app.server, "request");
+  ask("/v1/me/org");
+  await arrived;
+  finish.resolve();
+  const [first, second] = (await answers).split(/(?=HTTP\/1\.1)/);
+  expect(first).toMatch(/^HTTP\/1\.1 200 /);
+  expect(second).toMatch(/^HTTP\/1\.1 503 /);
+  expect(second).toMatch(/retry-after: \d+/);
+  expect(second).toContain('"code":"service_unavailable"');
+  await closed;
+});
+
 test("a watch that breaks off is told to the log, and taken up again", async () => {
   const gateway = await withOrigins([]);
   await expect.poll(() => gateway.services.watch.opened).toHaveLength(1);
@@ -75,3 +104,13 @@ test("a watch that breaks off is told to the log, and taken up again", async () 
     expect.objectContaining({ msg: "the watch on sandboxes broke off" }),
   ]);
 });
+
+function readAll(socket: Socket): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let text = "";
+  socket.on("data", (chunk) => {
+    text += chunk;
+  });
+  socket.on("close", () => resolve(text));
+  return promise;
+}

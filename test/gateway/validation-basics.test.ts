@@ -319,6 +319,14 @@ describe("unknown fields", () => {
     expect(headers["x-ignored-fields"]).toMatch(/^\["field-0\\r\\nX-Evil: \\u00e9"\], .*, \.\.\.$/);
   });
 
+  test("are data, whatever they are called", async () => {
+    const text =
+      '{"source":"oci","reference":"a","__proto__":{"name":"x"},"resources":{"__proto__":{"vcpus":9}}}';
+    const { headers, body: created } = await gateway.call("POST", "/v1/sandboxes", text);
+    expect(headers["x-ignored-fields"]).toBe("__proto__, resources.__proto__");
+    expect(created).toMatchObject({ spec: { resources: { vcpus: 1 } } });
+  });
+
   test("are named for start, stop and PATCH as well", async () => {
     const { id } = gateway.services.add();
     for (const [method, verb] of [

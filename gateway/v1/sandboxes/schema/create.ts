@@ -68,6 +68,8 @@ export const CreateSandboxRequest = Type.Object(
   },
   {
     title: "CreateSandboxRequest",
+    description:
+      "`image` is required; clients of the 0.7 line send `source` and `reference` in its place.",
     rule: imageFaults,
   },
 );
