@@ -6,6 +6,8 @@ import type { ChosenEngine } from "./engine.ts";
 /** A program that takes requests. */
 export interface Running {
   url: string;
+  /** Address of the services' own port; undefined: it is off. */
+  rpc: string | undefined;
   config: Config;
   engine: ChosenEngine;
   bootstrap: BootstrapResult;
@@ -15,12 +17,13 @@ export interface Running {
 
 /** What a person at the terminal has to know, the line for a first sandbox last. */
 export function banner(running: Running): string {
-  const { url, engine, config } = running;
+  const { url, rpc, engine, config } = running;
   const facts = [
     ["Address", `${url} (reference: ${url}/docs)`],
     ["Engine", `${engine.engine.name}: ${engine.why}`],
     ["Data", config.dataDir],
     ["Database", config.databaseUrl ? "DATABASE_URL" : "its own PostgreSQL, with the data"],
+    ...(rpc ? [["RPC", `${rpc} (Connect, gRPC and gRPC-Web)`]] : []),
     ...keyFacts(running),
   ].map(([name, value]) => `  ${name?.padEnd(10)}${value}`);
   const warning = warningOf(engine.engine.name).map((line) => styleText(["bold", "red"], line));

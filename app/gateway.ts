@@ -21,14 +21,14 @@ export async function startGateway(
   try {
     await app.listen({ host, port });
   } catch (error) {
-    throw listenError(error, "PORT", host, port);
+    throw listenError(error, host, port);
   }
   // A server that listens on TCP has an address of this kind.
   return urlOf(host, (app.server.address() as AddressInfo).port);
 }
 
 /** Why a port cannot be had, for the operator. */
-export function listenError(error: unknown, variable: string, host: string, port: number) {
+function listenError(error: unknown, host: string, port: number) {
   const reasons: Record<string, string> = {
     EADDRINUSE: "something else listens there",
     EACCES: "this user may not open it",
@@ -37,7 +37,7 @@ export function listenError(error: unknown, variable: string, host: string, port
   };
   const code = codeOf(error);
   const sentence = `The port ${port} on ${host} cannot be opened: ${reasons[code] ?? code}`;
-  return new StartupError(`${sentence} (${variable} sets it)`);
+  return new StartupError(`${sentence} (HOST and PORT set it)`);
 }
 
 function urlOf(host: string, port: number): string {

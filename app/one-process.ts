@@ -6,6 +6,7 @@ import type { Running } from "./banner.ts";
 import { provideDatabase } from "./database.ts";
 import { startGateway } from "./gateway.ts";
 import { createReadiness } from "./readiness.ts";
+import { startRpc } from "./rpc.ts";
 import { provideSecrets } from "./secrets.ts";
 import { keyFileOf, startServices } from "./services.ts";
 
@@ -32,5 +33,7 @@ export async function startOneProcess(options: OneProcessOptions): Promise<Runni
   const readiness = createReadiness(database, clients, lifecycle);
   const gateway = { clients, config: config.gateway, log, readiness };
   const url = await startGateway(gateway, config.gateway, lifecycle);
-  return { url, config, bootstrap, keyFile: keyFileOf(config), engine: chosen };
+  const ready = async () => (await readiness()).ready;
+  const rpc = await startRpc({ config, log, lifecycle, routes: services.routes, ready });
+  return { url, rpc, config, bootstrap, keyFile: keyFileOf(config), engine: chosen };
 }

@@ -1,18 +1,33 @@
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { access, constants, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { getSystemErrorMessage } from "node:util";
 import { StartupError } from "./errors.ts";
 
 /**
  * Makes the folder where everything that lasts is kept.
+ * @param dir absolute path
  * @throws StartupError where it cannot be written
  */
 export async function prepareDataDir(dir: string): Promise<void> {
   try {
-    await mkdir(dir, { recursive: true });
-    await access(dir, constants.R_OK | constants.W_OK | constants.X_OK);
+    await makeFolder(dir);
+    // A slash behind it lets a file of that name fail.
+    await access(`${dir}/`, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new StartupError(`The folder ${dir} (DATA_DIR) cannot be written: ${codeOf(error)}`);
+    throw new StartupError(`The folder ${dir} (DATA_DIR) cannot be written: ${whyOf(error)}`);
   }
+}
+
+// One level at a time: mkdir's own recursion never ends under a parent such as /proc, which exists
+// and yet answers that it does not.
+async function makeFolder(dir: string): Promise<void> {
+  if (existsSync(dir)) return;
+  await makeFolder(dirname(dir));
+  await mkdir(dir).catch((error: unknown) => {
+    if (codeOf(error) !== "EEXIST") throw error;
+  });
 }
 
 /**
@@ -24,7 +39,7 @@ export async function keepSecretFile(path: string, make: () => string): Promise<
   try {
     return (await readSecretFile(path)) ?? (await makeSecret(path, make()));
   } catch (error) {
-    throw new StartupError(`The file ${path} cannot be read or made: ${codeOf(error)}`);
+    throw new StartupError(`The file ${path} cannot be read or made: ${whyOf(error)}`);
   }
 }
 
@@ -57,4 +72,11 @@ async function makeSecret(path: string, text: string): Promise<string> {
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return "code" in error && typeof error.code === "string" ? error.code : error.message;
+}
+
+/** What a failed call of the system means, such as `permission denied`; else the error's message. */
+export function whyOf(error: unknown): string {
+  const number = error instanceof Error && "errno" in error ? error.errno : undefined;
+  if (typeof number === "number") return getSystemErrorMessage(number);
+  return error instanceof Error ? error.message : String(error);
 }

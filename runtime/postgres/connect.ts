@@ -1,5 +1,5 @@
 import { Client, DatabaseError } from "pg";
-import { codeOf } from "../data-dir.ts";
+import { whyOf } from "../data-dir.ts";
 import { StartupError } from "../errors.ts";
 
 const STARTING_UP = "57P03";
@@ -62,7 +62,7 @@ export async function checkDatabase(url: string): Promise<void> {
 }
 
 function reason(error: unknown): string {
-  return error instanceof DatabaseError ? error.message : codeOf(error);
+  return error instanceof DatabaseError ? error.message : whyOf(error);
 }
 
 /** Without user, password and parameters. */

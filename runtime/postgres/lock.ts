@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { codeOf } from "../data-dir.ts";
+import { whyOf } from "../data-dir.ts";
 import { StartupError } from "../errors.ts";
 
 const SQLITE_BUSY = 5;
@@ -17,6 +17,6 @@ export function takeLock(path: string, whenHeld: string): () => void {
     return () => file.close();
   } catch (error) {
     const held = error instanceof Error && "errcode" in error && error.errcode === SQLITE_BUSY;
-    throw new StartupError(held ? whenHeld : `The lock ${path} cannot be taken: ${codeOf(error)}`);
+    throw new StartupError(held ? whenHeld : `The lock ${path} cannot be taken: ${whyOf(error)}`);
   }
 }
