@@ -40,7 +40,8 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
   const sessions = track<ServerHttp2Session>((add) => http2.on("session", add));
   http2.on("session", keepAlive);
 
-  // The HTTP/1.1 server listens for both, and so keeps its timeouts and its idle connections.
+  // The HTTP/1.1 server listens for both, and so keeps its timeouts and its idle connections. What
+  // Node's own listener does for each connection is put off until the protocol is known.
   const serveHttp1 = http1.listeners("connection")[0] as (socket: Socket) => void;
   const undecided = new Set<Socket>();
   http1.removeAllListeners("connection").on("connection", (socket: Socket) => {
