@@ -1,0 +1,97 @@
+import { resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import { generateApiKey } from "../../runtime/api-key.ts";
+import { readConfig } from "../../runtime/env.ts";
+import { StartupError } from "../../runtime/errors.ts";
+
+test("the defaults are those of the README", () => {
+  expect(readConfig({})).toEqual({
+    dataDir: resolve("data"),
+    databaseUrl: undefined,
+    log: { level: "info" },
+    gateway: { host: "127.0.0.1", port: 8080, corsOrigins: [], waitsMax: 10_000 },
+    rpc: { port: undefined, serviceToken: undefined },
+    engine: { choice: "auto", dockerHost: undefined },
+    orchestrator: {
+      stopGraceSecs: 5,
+      ephemeralLingerSecs: 30,
+      startTimeoutSecs: 600,
+      queueTimeoutSecs: 3_600,
+    },
+    bootstrapApiKey: undefined,
+    secretsKey: undefined,
+    drainTimeoutSecs: 10,
+  });
+});
+
+test("an empty value counts as unset", () => {
+  expect(readConfig({ PORT: "", ENGINE: " ", BOOTSTRAP_API_KEY: "" })).toEqual(readConfig({}));
+});
+
+const key = Buffer.from(Array.from({ length: 32 }, (_, i) => i * 7));
+
+test.each([
+  ["PORT", "0", (c) => c.gateway.port, 0],
+  ["HOST", "::1", (c) => c.gateway.host, "::1"],
+  ["DATA_DIR", "/srv/sandgate", (c) => c.dataDir, "/srv/sandgate"],
+  ["DATABASE_URL", "postgres://h/d", (c) => c.databaseUrl, "postgres://h/d"],
+  ["ENGINE", "docker", (c) => c.engine.choice, "docker"],
+  ["DOCKER_HOST", "unix:///run/d.sock", (c) => c.engine.dockerHost, "unix:///run/d.sock"],
+  ["LOG_LEVEL", "debug", (c) => c.log.level, "debug"],
+  ["RPC_PORT", "9090", (c) => c.rpc.port, 9090],
+  ["SERVICE_TOKEN", "0123456789abcdef", (c) => c.rpc.serviceToken, "0123456789abcdef"],
+  ["SECRETS_KEY", key.toString("hex"), (c) => c.secretsKey, key],
+  ["SECRETS_KEY", key.toString("base64"), (c) => c.secretsKey, key],
+  [
+    "CORS_ORIGINS",
+    "https://a.b, http://c:81",
+    (c) => c.gateway.corsOrigins,
+    ["https://a.b", "http://c:81"],
+  ],
+  ["BOOTSTRAP_API_KEY", "msb_0123456789abcdef", (c) => c.bootstrapApiKey, "msb_0123456789abcdef"],
+] satisfies [string, string, (c: ReturnType<typeof readConfig>) => unknown, unknown][])(
+  "%s=%s",
+  (name, value, pick, expected) => {
+    expect(pick(readConfig({ [name]: value }))).toEqual(expected);
+  },
+);
+
+describe("refuses", () => {
+  const ours = generateApiKey();
+  const misspelt = ours.slice(0, -1) + (ours.endsWith("0") ? "1" : "0");
+
+  test.each([
+    ["PORT", "65536"],
+    ["PORT", "80.5"],
+    ["PORT", "-1"],
+    ["HOST", "a b"],
+    ["DATABASE_URL", "mysql://h/d"],
+    ["ENGINE", "Docker"],
+    ["DOCKER_HOST", "/var/run/docker.sock"],
+    ["LOG_LEVEL", "loud"],
+    ["RPC_PORT", "x"],
+    ["SERVICE_TOKEN", "short"],
+    ["SECRETS_KEY", key.subarray(1).toString("base64")],
+    ["SECRETS_KEY", "*".repeat(44)],
+    ["CORS_ORIGINS", "https://a.b/"],
+    ["CORS_ORIGINS", "*"],
+    ["BOOTSTRAP_API_KEY", "msb_short"],
+    ["BOOTSTRAP_API_KEY", misspelt],
+    ["STOP_GRACE_SECS", "soon"],
+    ["EPHEMERAL_LINGER_SECS", "-5"],
+    ["START_TIMEOUT_SECS", "0"],
+    ["QUEUE_TIMEOUT_SECS", "1e3"],
+    ["DRAIN_TIMEOUT_SECS", "9999"],
+    ["WAITS_MAX", "many"],
+  ])("%s=%s, naming it and not its value", (name, value) => {
+    const refuse = () => readConfig({ [name]: value });
+    expect(refuse).toThrow(StartupError);
+    expect(refuse).toThrow(new RegExp(`^${name} must be `));
+    if (value.length > 20) expect(refuse).not.toThrow(value);
+  });
+
+  test("every bad value at once", () => {
+    const refuse = () => readConfig({ PORT: "x", ENGINE: "x", SECRETS_KEY: "x" });
+    expect(refuse).toThrow(/^PORT must be .*; ENGINE must be .*; SECRETS_KEY must be .*$/);
+  });
+});
