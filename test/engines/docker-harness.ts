@@ -12,7 +12,7 @@ import type { Allocation, Engine, Instance } from "../../services/orchestrator/e
 import { loadImage, type TestImage } from "../support/images.ts";
 import { UNHURRIED } from "./allocations.ts";
 
-export const SILENT = { info: () => undefined, warn: () => undefined };
+export const SILENT = { warn: () => undefined };
 
 /** An installation of one test file's own on the Docker daemon, put away after it. */
 export interface DockerHarness {

@@ -16,23 +16,26 @@ const GO_SYMLINK = 0x0800_0000;
 const GO_TYPES = 0x8f28_0000;
 const EXECUTABLE = 0o111;
 
-/** @param hidden directories that something else is mounted on once the container runs */
-export function containerDisk(
-  container: Docker.Container,
-  hidden: readonly string[],
-  limits: CallLimits,
-): Disk {
-  const isHidden = (path: string) => hidden.some((top) => path.startsWith(`${top}/`));
+export function containerDisk(container: Docker.Container, limits: CallLimits): Disk {
+  return {
+    stat: (path) => statPath(container, path, limits),
+    async interpreter(path) {
+      const stream = await call((options) => container.getArchive({ path, ...options }), limits);
+      const head = (await tarHead(stream)).toString("latin1");
+      return /^#![ \t]*([^\s\0]+)/.exec(head)?.[1];
+    },
+  };
+}
+
+/** A disk without what is in directories that something is mounted on once the container runs. */
+export function withMounts(disk: Disk, mounts: readonly string[]): Disk {
+  const isHidden = (path: string) => mounts.some((top) => path.startsWith(`${top}/`));
   return {
     async stat(path) {
-      const found = await statPath(container, path, limits);
-      if (!found || isHidden(found.path)) return undefined;
-      return found;
+      const file = await disk.stat(path);
+      return file && !isHidden(file.path) ? file : undefined;
     },
-    async head(path) {
-      const stream = await call((options) => container.getArchive({ path, ...options }), limits);
-      return await tarHead(stream);
-    },
+    interpreter: (path) => disk.interpreter(path),
   };
 }
 

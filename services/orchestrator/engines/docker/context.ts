@@ -1,6 +1,7 @@
 import type Docker from "dockerode";
 import type { Logger } from "pino";
 import { call } from "./call.ts";
+import type { DiskMemory } from "./disk-memory.ts";
 import type { ImageSource } from "./images/ensure-image.ts";
 
 /** What the parts of this engine share. */
@@ -10,7 +11,8 @@ export interface DockerContext {
   /** Asked for once, and again after a failure. */
   host: () => Promise<DockerHost>;
   images: ImageSource;
-  log: Pick<Logger, "info" | "warn">;
+  disks: DiskMemory;
+  log: Pick<Logger, "warn">;
 }
 
 /** The daemon's machine. */

@@ -3,6 +3,7 @@ import type { Engine } from "../engine.ts";
 import { guarded } from "./call.ts";
 import { connectDocker } from "./connect.ts";
 import { type DockerContext, type DockerHost, readHost } from "./context.ts";
+import { DiskMemory } from "./disk-memory.ts";
 import { ensureRunning } from "./ensure-running.ts";
 import { createImageSource } from "./images/ensure-image.ts";
 import type { PullPatience } from "./images/pull.ts";
@@ -20,7 +21,7 @@ export interface DockerEngineOptions {
     configDirectory?: string;
     patience?: PullPatience;
   };
-  log: Pick<Logger, "info" | "warn">;
+  log: Pick<Logger, "warn">;
 }
 
 const PATIENCE: PullPatience = { answerMs: 30_000, stallMs: 120_000 };
@@ -66,7 +67,7 @@ function createContext({
     patience: config.patience ?? PATIENCE,
     configDirectory: config.configDirectory,
   });
-  return { docker, installationId, host, images, log };
+  return { docker, installationId, host, images, disks: new DiskMemory(), log };
 }
 
 // A failure is not kept: the daemon may be up the next time.

@@ -12,8 +12,8 @@ export interface DiskFile {
 export interface Disk {
   /** Undefined: there is no such file. */
   stat(path: string): Promise<DiskFile | undefined>;
-  /** The first bytes of a file, a few hundred at most. */
-  head(path: string): Promise<Buffer>;
+  /** What a script's first line names; undefined: it is no script. */
+  interpreter(path: string): Promise<string | undefined>;
 }
 
 export interface SearchPath {
@@ -33,11 +33,13 @@ export async function whyNotRunnable(
   program: string,
   search: SearchPath,
 ): Promise<string | undefined> {
-  const seen = (
-    await Promise.all(candidates(program, search).map((path) => disk.stat(path)))
-  ).filter((file) => file !== undefined);
-  const file = seen.find(({ kind, executable }) => kind === "file" && executable);
-  if (file) return await whyNotInterpreted(disk, file, search.workdir);
+  const seen: DiskFile[] = [];
+  for (const path of candidates(program, search)) {
+    const file = await disk.stat(path);
+    if (file?.kind === "file" && file.executable)
+      return await whyNotInterpreted(disk, file, search.workdir);
+    if (file) seen.push(file);
+  }
   if (seen.length === 0) return "is not in the image";
   return seen.some(({ kind }) => kind === "file") ? "is not executable" : "is not a file";
 }
@@ -54,8 +56,7 @@ async function whyNotInterpreted(
   file: DiskFile,
   workdir: string,
 ): Promise<string | undefined> {
-  const head = (await disk.head(file.path)).toString("latin1");
-  const interpreter = /^#![ \t]*([^\s\0]+)/.exec(head)?.[1];
+  const interpreter = await disk.interpreter(file.path);
   if (interpreter === undefined) return undefined;
   const found = await disk.stat(posix.resolve(workdir, interpreter));
   if (found?.kind === "file" && found.executable) return undefined;

@@ -36,7 +36,8 @@ const SENTENCES: [RegExp, (found: string) => string][] = [
 ];
 
 // The daemon is there, but what it stands on is not.
-const TRANSIENT = /containerd|transport is closing|context deadline exceeded|is being removed/;
+const TRANSIENT =
+  /containerd\.sock|transport is closing|context deadline exceeded|marked for removal/;
 
 /** Pure. */
 export function startFault({ message }: DockerError): EngineFailure | EngineUnavailable {
@@ -48,8 +49,13 @@ export function startFault({ message }: DockerError): EngineFailure | EngineUnav
   return new EngineFailure(`the container could not be started: ${lastCause(message)}`);
 }
 
-// Each layer puts its own words, with paths of the host, before the one below it.
+// Each layer puts its own words before the one below it, and some add a guess of theirs at the end.
+const LAYERS = /^.*(?:caused: |container init: |container process: )/s;
+const AFTERTHOUGHT = /: unknown\b.*$/s;
+// Where the sandbox's disk is on the host is nobody's business.
+const HOST_ROOT = /\/[^\s"]*\/(?:merged|rootfs)(?=\/)/g;
+
 function lastCause(message: string): string {
-  const causes = message.replace(/: unknown$/, "").split("caused: ");
-  return causes.at(-1)?.trim() ?? message;
+  const cause = message.replace(AFTERTHOUGHT, "").replace(LAYERS, "").replace(HOST_ROOT, "");
+  return cause.trim();
 }

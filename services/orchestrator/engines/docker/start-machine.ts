@@ -1,6 +1,6 @@
 import { type Allocation, EngineFailure, EngineUnavailable } from "../engine.ts";
 import { callAllowing, DockerError } from "./call.ts";
-import { containerDisk } from "./container-disk.ts";
+import { containerDisk, withMounts } from "./container-disk.ts";
 import type { DockerContext } from "./context.ts";
 import { createDirectMachine } from "./create-machine.ts";
 import { type Disk, whyNotRunnable } from "./find-program.ts";
@@ -33,12 +33,14 @@ export async function startMachine(
 
 function diskOf(
   ctx: DockerContext,
-  { containerId }: Machine,
+  { containerId, container }: Machine,
   { spec }: Allocation,
   signal: AbortSignal,
 ): Disk {
+  const own = containerDisk(ctx.docker.getContainer(containerId), { signal });
+  const isFresh = container.State.Status === "created";
   const tmpfs = spec.mounts.filter(({ type }) => type === "tmpfs").map(({ guest }) => guest);
-  return containerDisk(ctx.docker.getContainer(containerId), tmpfs, { signal });
+  return withMounts(isFresh ? ctx.disks.of(container.Image, own) : own, tmpfs);
 }
 
 // Whether an image has a shell shows only in a container made from it.
