@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 import { createClient } from "@connectrpc/connect";
+import pino from "pino";
 import { type Database, openDatabase } from "../../../prisma/database.ts";
 import { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
 import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
-import type { Log } from "../../../services/orchestrator/context.ts";
 import {
   createSimulatedEngine,
   type SimulatedEngine,
@@ -24,7 +24,7 @@ import { createStore } from "../../../services/sandbox/store.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { createInput, newCaller } from "../sandbox/support.ts";
 
-export const quiet: Log = { info: () => {}, warn: () => {}, error: () => {} };
+const quiet = pino({ level: "silent" });
 
 /** The sandbox service and an orchestrator with a simulated engine, on one database. */
 export interface System {

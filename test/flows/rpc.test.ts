@@ -1,0 +1,91 @@
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { Client, credentials, Metadata, type ServiceDefinition, status } from "@grpc/grpc-js";
+import { load } from "@grpc/proto-loader";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { image, type Program, startProgram } from "../support/program.ts";
+
+let program: Program;
+let client: Client;
+let methods: ServiceDefinition;
+let metadata: Metadata;
+
+beforeAll(async () => {
+  const port = await freePort();
+  program = await startProgram({ RPC_PORT: String(port) });
+  client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  const definition = await load("sandbox/v1/sandbox_service.proto", {
+    includeDirs: ["proto", "third_party"],
+    keepCase: true,
+    enums: String,
+    longs: String,
+  });
+  // Of what the loader returns, names of services stand for services.
+  methods = definition["sandbox.v1.SandboxService"] as ServiceDefinition;
+  const { body } = await program.api("GET", "/v1/me/org");
+  const token = await readFile(join(program.dataDir, "service-token"), "utf8");
+  metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${token.trim()}`);
+  metadata.set("sandgate-organization-id", body.id);
+});
+afterAll(async () => {
+  client.close();
+  await program.close();
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((listening) => server.once("listening", listening));
+  const address = server.address();
+  await new Promise((closed) => server.close(closed));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+function call(name: string, request: object, as = metadata, deadlineMs = 10_000): Promise<unknown> {
+  const method = methods[name];
+  if (!method) throw new Error(`no method ${name}`);
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(
+      method.path,
+      method.requestSerialize,
+      method.responseDeserialize,
+      request,
+      as,
+      { deadline: Date.now() + deadlineMs },
+      (error, answer) => (error ? reject(error) : resolve(answer)),
+    );
+  });
+}
+
+test("a gRPC client makes what a REST client reads, and the other way round", async () => {
+  const made = await call("CreateSandbox", {
+    name: "by-grpc",
+    start: true,
+    spec: {
+      image: "alpine",
+      rlimits: [{ resource: "RLIMIT_RESOURCE_NOFILE", soft: "64", hard: "64" }],
+    },
+  });
+  expect(made).toMatchObject({ sandbox: { name: "by-grpc", status: "SANDBOX_STATUS_STARTING" } });
+  const read = async () => (await program.api("GET", "/v1/sandboxes/by-name/by-grpc")).body;
+  await expect.poll(async () => (await read()).status).toBe("running");
+  expect((await read()).spec.rlimits).toEqual([{ resource: "Nofile", soft: 64, hard: 64 }]);
+  await program.api("POST", "/v1/sandboxes", { ...image(), name: "by-rest" });
+  expect(await call("GetSandbox", { key: { name: "by-rest" } })).toMatchObject({
+    sandbox: { name: "by-rest", status: "SANDBOX_STATUS_CREATED" },
+  });
+});
+
+test("refusals carry their code, and a caller without the token learns nothing", async () => {
+  await expect(call("GetSandbox", { key: { name: "nobody" } })).rejects.toMatchObject({
+    code: status.NOT_FOUND,
+  });
+  await expect(call("StartSandbox", { key: { name: "by-grpc" } })).rejects.toMatchObject({
+    code: status.FAILED_PRECONDITION,
+  });
+  await expect(
+    call("GetSandbox", { key: { name: "by-rest" } }, new Metadata()),
+  ).rejects.toMatchObject({ code: status.UNAUTHENTICATED });
+});
