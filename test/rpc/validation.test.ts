@@ -216,7 +216,7 @@ describe("a network is refused", () => {
     ["destination", { destination: undefined }],
     ["destination.kind", { destination: {} }],
     ["destination.cidr", destination("cidr", "10.0.0.0")],
-    ["destination.cidr", destination("cidr", "10.0.0.1/8")],
+    ["destination.cidr", destination("cidr", "10.0.0/8")],
     ["destination.cidr", destination("cidr", "10.0.0.0/33")],
     ["destination.domain", destination("domain", "")],
     ["destination.domain_suffix", destination("domainSuffix", "")],
