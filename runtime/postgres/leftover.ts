@@ -2,14 +2,14 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, readlinkSync, realpathSync } from "node:fs";
 import { readFile, rm } from "node:fs/promises";
 import { connect } from "node:net";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { StartupError } from "../errors.ts";
-import { SOCKET_NAME, TEMPORARY } from "./socket.ts";
+import { removeSocketFolder, SOCKET_NAME } from "./socket.ts";
 
 /**
  * Clears what a Sandgate that was killed left behind: its server, which may still run, the
- * server's lock file, and its temporary socket folder. The caller holds our lock.
+ * server's lock files, and its sockets. The caller holds our lock.
  * @throws StartupError where a server cannot be stopped
  */
 export async function clearLeftover(data: string): Promise<void> {
@@ -24,10 +24,9 @@ export async function clearLeftover(data: string): Promise<void> {
       `A PostgreSQL that is not on this machine's process list uses ${data}: stop it first`,
     );
   }
-  // The lock of a dead server would count as held if another process had its number by now.
+  // The locks of a dead server would count as held if another process had its number by now.
   await rm(lockFile, { force: true });
-  if (basename(socketFolder).startsWith(TEMPORARY))
-    await rm(socketFolder, { recursive: true, force: true });
+  await removeSocketFolder(socketFolder);
 }
 
 /** Fast shutdown with a checkpoint, immediate shutdown, no shutdown; and how long each may take. */

@@ -1,5 +1,5 @@
-import { mkdir, rm } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { findBinaries } from "./binaries.ts";
 import { ensureCluster } from "./cluster.ts";
 import { ensureDatabase } from "./connect.ts";
@@ -8,7 +8,7 @@ import { clearLeftover, stopProcess } from "./leftover.ts";
 import { takeLock } from "./lock.ts";
 import { launch, type ServerProcess } from "./process.ts";
 import { SERVER_SETTINGS, toArguments } from "./settings.ts";
-import { makeSocketFolder, socketUrl, TEMPORARY } from "./socket.ts";
+import { makeSocketFolder, removeSocketFolder, socketUrl } from "./socket.ts";
 
 export interface PostgresOptions {
   /** Absolute path; everything of the server's is in it. Made where missing. */
@@ -89,6 +89,6 @@ function watch(server: ServerProcess, { onCrash }: PostgresOptions, release: () 
 }
 
 async function release(socket: string, unlock: () => void): Promise<void> {
-  if (basename(socket).startsWith(TEMPORARY)) await rm(socket, { recursive: true, force: true });
+  await removeSocketFolder(socket);
   unlock();
 }

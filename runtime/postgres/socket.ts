@@ -1,23 +1,32 @@
-import { chown, mkdir, mkdtemp } from "node:fs/promises";
+import { chown, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { SUPERUSER } from "./cluster.ts";
 import type { Identity } from "./identity.ts";
 
 export const SOCKET_NAME = ".s.PGSQL.5432";
 /** Beginning of the name of a socket folder outside the data folder. */
-export const TEMPORARY = "sandgate-pg-";
+const TEMPORARY = "sandgate-pg-";
+
+const NEAR = "socket";
 
 /** The longest path of a socket that every system takes. */
 const LONGEST = 103;
 
 /** A folder only the server's user can enter, with a path short enough for a socket. */
 export async function makeSocketFolder(folder: string, identity: Identity): Promise<string> {
-  const near = join(folder, "socket");
+  const near = join(folder, NEAR);
   const path = fits(near) ? near : await mkdtemp(join(shortTmpdir(), TEMPORARY));
   await mkdir(path, { recursive: true, mode: 0o700 });
   if (identity.user) await chown(path, identity.user.uid, identity.user.gid);
   return path;
+}
+
+/** Removes a folder that makeSocketFolder made, with what lies in it; leaves any other. */
+export async function removeSocketFolder(path: string): Promise<void> {
+  const name = basename(path);
+  if (name !== NEAR && !name.startsWith(TEMPORARY)) return;
+  await rm(path, { recursive: true, force: true });
 }
 
 /** The `postgresql://` URL of a database behind a socket. */
