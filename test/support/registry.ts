@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -9,6 +9,16 @@ import { promisify } from "node:util";
 import type Docker from "dockerode";
 
 const run = promisify(execFile);
+
+/** Runs until its standard input ends, that is until the tests end, however they end. */
+const SCRIPT = `
+docker-registry serve "$1/config.yml" &
+cat >/dev/null
+# Nobody may be reading any more what the shell says of it.
+exec 2>/dev/null
+kill "$!" && wait "$!"
+rm -rf "$1"
+`;
 
 /** A registry on loopback, as the Docker daemon sees it. */
 export interface TestRegistry {
@@ -29,9 +39,9 @@ export async function startRegistry(network: string | null): Promise<TestRegistr
   const dir = await mkdtemp(join(tmpdir(), "sandgate-registry-"));
   const [username, password] = ["puller", "correct horse"];
   await writeConfig(dir, username, password);
-  const serve = ["docker-registry", "serve", join(dir, "config.yml")];
+  const serve = ["sh", "-c", SCRIPT, "sh", dir];
   const [program = "", ...args] = network ? ["nsenter", `--net=${network}`, ...serve] : serve;
-  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(program, args, { stdio: ["pipe", "ignore", "pipe"] });
   const ended = once(child, "exit");
   const host = await listeningOn(child.stderr);
   child.stderr.resume();
@@ -42,9 +52,8 @@ export async function startRegistry(network: string | null): Promise<TestRegistr
     password,
     push: (docker, localName, path) => push(docker, auth, localName, `${host}/${path}`),
     stop: async () => {
-      child.kill();
+      child.stdin.end();
       await ended;
-      await rm(dir, { recursive: true, force: true });
     },
   };
 }
