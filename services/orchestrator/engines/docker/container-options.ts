@@ -43,10 +43,12 @@ export function containerOptions(
   };
 }
 
-// Ours come last: they say whose container it is.
+// A sandbox's labels stand behind a prefix: raw ones would speak to whatever else reads the labels
+// of this host's containers, a reverse proxy that takes its routes from them for one.
 function labels(allocation: Allocation, installationId: string): Record<string, string> {
+  const own = Object.entries(allocation.spec.labels);
   return {
-    ...allocation.spec.labels,
+    ...Object.fromEntries(own.map(([key, value]) => [`${LABELS.ofSandbox}${key}`, value])),
     [LABELS.installation]: installationId,
     [LABELS.sandbox]: allocation.sandboxId,
     [LABELS.organization]: allocation.orgId,

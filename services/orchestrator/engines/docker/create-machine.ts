@@ -4,7 +4,7 @@ import { call, DockerError, isStatus } from "./call.ts";
 import { containerOptions, type Launch } from "./container-options.ts";
 import type { DockerContext } from "./context.ts";
 import { findMachine, inspectMachine, type Machine } from "./machines.ts";
-import { formatName, LABEL_PREFIX } from "./names.ts";
+import { formatName } from "./names.ts";
 import { supervisor } from "./supervisor.ts";
 import { directCommand, type ImageConfig, workloadOf } from "./workload.ts";
 
@@ -17,7 +17,6 @@ export async function createMachine(
   allocation: Allocation,
   signal: AbortSignal,
 ): Promise<Machine> {
-  refuseReservedLabels(allocation);
   const image = await ctx.images.ensure(allocation, signal);
   return await create(
     ctx,
@@ -87,13 +86,4 @@ async function createOrFind(
     if (error instanceof DockerError && error.status < 500) throw new EngineFailure(error.message);
     throw error;
   }
-}
-
-// They tell whose a container is; dropping such a label of the user's in silence would be no better.
-function refuseReservedLabels({ spec }: Allocation): void {
-  const reserved = Object.keys(spec.labels).find((key) => key.startsWith(LABEL_PREFIX));
-  if (reserved !== undefined)
-    throw new EngineFailure(
-      `the label '${reserved}' begins with '${LABEL_PREFIX}', which is reserved`,
-    );
 }

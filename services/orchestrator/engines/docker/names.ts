@@ -3,10 +3,9 @@ export const LABELS = {
   installation: "dev.sandgate.installation",
   sandbox: "dev.sandgate.sandbox",
   organization: "dev.sandgate.organization",
+  /** Before each of the sandbox's own. */
+  ofSandbox: "dev.sandgate.label.",
 } as const;
-
-/** Ours alone; a sandbox's own labels cannot begin with it. */
-export const LABEL_PREFIX = "dev.sandgate.";
 
 /**
  * What a container's name says: `sbx-<sandbox id>-<generation>`, and from the rename for a restart
