@@ -8,7 +8,7 @@ import { serveDocs } from "./docs.ts";
 import { type Readiness, serveHealth } from "./health.ts";
 import { answerAlike, refuseStrays, sendError } from "./http/answers.ts";
 import { acceptJson } from "./http/body.ts";
-import { answerClientError } from "./http/client-error.ts";
+import { answerClientError, ignoreExpectations } from "./http/client-error.ts";
 import { requestId } from "./http/request-id.ts";
 import { mount } from "./http/route.ts";
 import { collectPaths } from "./http/routing.ts";
@@ -54,6 +54,8 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     return503OnClosing: false,
     frameworkErrors: sendError,
     clientErrorHandler: answerClientError,
+    // A request without one is refused in the common envelope, see answers.ts.
+    http: { requireHostHeader: false },
   });
   const rpcTimeoutMs = config.rpcTimeoutMs ?? DEFAULT_RPC_TIMEOUT_MS;
   const waits = new Waits(config.waitsMax);
@@ -63,6 +65,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
   app.addHook("preClose", async () => waits.drain());
 
   const paths = collectPaths(app);
+  ignoreExpectations(app);
   acceptJson(app);
   answerAlike(app);
   allowOrigins(app, config.corsOrigins);

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { invalidRequest, PublicError, serviceUnavailable, toPublicError } from "../errors.ts";
-import { JSON_TYPE } from "./body.ts";
+import { JSON_TYPE, mediaTypeRefused } from "./body.ts";
 import { allowedMethods } from "./routing.ts";
 
 type Paths = ReadonlyMap<string, readonly string[]>;
@@ -9,6 +9,8 @@ type Paths = ReadonlyMap<string, readonly string[]>;
 export function answerAlike(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
+    if (lacksHost(request))
+      throw invalidRequest([{ field: "headers.host", message: "is required" }]);
   });
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
 }
@@ -52,7 +54,7 @@ function fromFastify(error: unknown): PublicError | undefined {
       return new PublicError("payload_too_large", "the body is too large");
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
     case "FST_ERR_CTP_INVALID_CONTENT_TYPE":
-      return new PublicError("unsupported_media_type", "the body must be application/json");
+      return mediaTypeRefused();
     case "FST_ERR_CTP_INVALID_CONTENT_LENGTH":
       return invalidRequest([{ field: "body", message: "is not as long as Content-Length says" }]);
     case "FST_ERR_BAD_URL":
@@ -68,6 +70,11 @@ function noRoute(request: FastifyRequest, paths: Paths) {
   if (allowed.length === 0) return new PublicError("not_found", "resource not found");
   const message = `${request.method} is not allowed here`;
   return new PublicError("method_not_allowed", message, null, { allow: allowed.join(", ") });
+}
+
+// Node would refuse it by itself, in no envelope.
+function lacksHost({ headers, raw }: FastifyRequest): boolean {
+  return raw.httpVersion === "1.1" && headers.host === undefined;
 }
 
 /** A `{name}` in a path stands for something. */

@@ -1,5 +1,6 @@
+import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { invalidRequest } from "../errors.ts";
+import { invalidRequest, PublicError } from "../errors.ts";
 
 export const JSON_TYPE = "application/json; charset=utf-8";
 
@@ -13,6 +14,26 @@ export function acceptJson(app: FastifyInstance): void {
     { parseAs: "buffer" },
     async (_request: FastifyRequest, body: Buffer) => parse(body),
   );
+  app.addContentTypeParser("*", async (_request: FastifyRequest, payload: IncomingMessage) =>
+    refuseContent(payload),
+  );
+}
+
+/** No body at all: whatever is sent is left unread, whatever its type. */
+export function ignoreBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
+}
+
+export function mediaTypeRefused(): PublicError {
+  return new PublicError("unsupported_media_type", "the body must be application/json");
+}
+
+// `curl -d ''`, for one, says of a body that it does not send that it is a form.
+async function refuseContent(payload: IncomingMessage): Promise<undefined> {
+  // The answer needs the socket.
+  for await (const chunk of payload.iterator({ destroyOnReturn: false }))
+    if (chunk.length > 0) throw mediaTypeRefused();
 }
 
 function parse(body: Buffer): unknown {

@@ -30,7 +30,7 @@ export function requestReader<P extends TObject, Q extends TObject, B extends TS
 }
 
 function bodyReader<B extends TSchema>(body: OperationBody<B> | undefined): Check<Static<B>> {
-  // A body that no operation asked for is not looked at, and its type is not either.
+  // Of a body that no operation asked for nothing was read.
   if (!body) return (value) => ({ value: value as Static<B> });
   const check = compile(body.schema, "body");
   const absent = [{ field: "body", message: "is required" }];
@@ -58,5 +58,5 @@ function join(names: readonly string[]): string {
   const whole = names.join(", ");
   if (whole.length <= MAX_HEADER) return whole;
   const end = whole.lastIndexOf(", ", MAX_HEADER);
-  return `${end > 0 ? whole.slice(0, end) : ""}, ...`;
+  return end > 0 ? `${whole.slice(0, end)}, ...` : "...";
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Static, TObject, TSchema } from "typebox";
 import type { Caller } from "../../runtime/caller.ts";
+import { ignoreBodies } from "./body.ts";
 import { hangUpOf } from "./hang-up.ts";
 import type { Operation } from "./operation.ts";
 import { requestReader } from "./read-request.ts";
@@ -48,12 +49,17 @@ export function mount(
   routes: readonly Route[],
   authenticate: (request: FastifyRequest) => Promise<void>,
 ): void {
-  for (const { method, path, operation, answer } of routes)
-    app.route({
+  const add = (to: FastifyInstance, { method, path, operation, answer }: Route) =>
+    to.route({
       method,
       url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
       ...(operation.body?.limit === undefined ? {} : { bodyLimit: operation.body.limit }),
       onRequest: authenticate,
       handler: answer,
     });
+  for (const route of routes.filter(({ operation }) => operation.body)) add(app, route);
+  app.register(async (bodiless) => {
+    ignoreBodies(bodiless);
+    for (const route of routes.filter(({ operation }) => !operation.body)) add(bodiless, route);
+  });
 }

@@ -1,4 +1,4 @@
-// Of a value larger than this only the first fault is looked for.
+// Of a value with more parts than this only the first fault is looked for.
 const MAX_SIZE = 256 * 1024;
 
 /** Whether a JSON value, file contents given as arrays of bytes left out, is small enough to find every fault. */
@@ -7,13 +7,12 @@ export function isModest(value: unknown): boolean {
   const rest: unknown[] = [value];
   while (rest.length > 0 && size <= MAX_SIZE) {
     const next = rest.pop();
-    if (typeof next === "string") size += next.length;
-    else size += pushChildren(next, rest, MAX_SIZE - size);
+    size += pushChildren(next, rest, MAX_SIZE - size);
   }
   return size <= MAX_SIZE;
 }
 
-/** Adds what is inside `value` to `rest`; returns about what it takes itself. */
+/** Adds what is inside `value` to `rest`; returns how much it counts itself: text is one, however long. */
 function pushChildren(value: unknown, rest: unknown[], room: number): number {
   if (typeof value !== "object" || value === null) return 1;
   const children: unknown[] = Array.isArray(value) ? value : Object.entries(value).flatMap(pair);

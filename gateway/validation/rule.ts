@@ -12,7 +12,7 @@ export interface RuleFault {
 export type Rule = (value: unknown) => string | readonly RuleFault[] | undefined;
 
 /** Most faults that one answer names. */
-export const MAX_FAULTS = 100;
+export const MAX_FAULTS = 1000;
 
 /** A record as JSON.parse makes it, or undefined for anything else. */
 export function asRecord(value: unknown): Record<string, unknown> | undefined {

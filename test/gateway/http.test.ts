@@ -1,6 +1,7 @@
 import type { AddressInfo } from "node:net";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { KEY } from "./support/fake-services.ts";
 import { faultPaths, type Gateway, openGateway } from "./support/gateway.ts";
 
 const ID = "019a9f2e-6f0a-7c3e-9b57-3f0d6a1c2b44";
@@ -90,6 +91,23 @@ describe("bodies", () => {
     }
   });
 
+  test("an empty body may be of any type", async () => {
+    const { id } = gateway.services.add();
+    const headers = { "content-type": "application/x-www-form-urlencoded" };
+    const answer = await gateway.call("POST", `/v1/sandboxes/${id}/start`, "", { headers });
+    expect(answer.status).toBe(200);
+  });
+
+  test.each([
+    ["text/plain", "x"],
+    ["application/json", "{"],
+  ])("what takes no body leaves one of %s unread", async (type, sent) => {
+    const { id } = gateway.services.add();
+    const headers = { "content-type": type };
+    const answer = await gateway.call("DELETE", `/v1/sandboxes/${id}`, sent, { headers });
+    expect(answer.status).toBe(200);
+  });
+
   test.each(["start", "stop"])("%s refuses other bodies", async (verb) => {
     const answer = await gateway.call("POST", `/v1/sandboxes/${ID}/${verb}`, "[]");
     expect(faultPaths(answer)).toEqual(["body"]);
@@ -128,12 +146,31 @@ describe("over a socket", () => {
     ["no HTTP", "hello\r\n\r\n"],
     ["an unknown method", "FROBNICATE / HTTP/1.1\r\nhost: x\r\n\r\n"],
     ["headers without end", `GET / HTTP/1.1\r\nhost: x\r\na: ${"b".repeat(20_000)}\r\n\r\n`],
+    ["a request without host", "GET / HTTP/1.1\r\nconnection: close\r\n\r\n"],
   ])("%s is answered in the envelope", async (_name, bytes) => {
     const text = await talk(port, bytes);
     const [head = "", body = ""] = text.split("\r\n\r\n");
     expect(head).toMatch(/^HTTP\/1\.1 400 /);
     expect(head).toMatch(/x-request-id: \S+/);
     expect(JSON.parse(body).error.code).toBe("invalid_request");
+  });
+
+  test.each([
+    ["HTTP/1.0 without host", "GET /healthz HTTP/1.0\r\n\r\n", 200],
+    [
+      "an expectation that is not known",
+      "GET /healthz HTTP/1.1\r\nhost: x\r\nexpect: tea\r\nconnection: close\r\n\r\n",
+      200,
+    ],
+    ["an empty body in chunks", `${post("transfer-encoding: chunked")}0\r\n\r\n`, 404],
+    ["a body without type", `${post("content-length: 2")}{}`, 415],
+    [
+      "a body without type in chunks",
+      `${post("transfer-encoding: chunked")}2\r\n{}\r\n0\r\n\r\n`,
+      415,
+    ],
+  ])("%s is answered like others", async (_name, bytes, status) => {
+    expect(await talk(port, bytes)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
   });
 });
 
@@ -150,6 +187,13 @@ describe("readiness", () => {
     });
   });
 });
+
+/** The head of a start of a sandbox that does not exist. */
+function post(header: string): string {
+  const start = `POST /v1/sandboxes/${ID}/start HTTP/1.1`;
+  const lines = [start, "host: x", `authorization: Bearer ${KEY}`, header, "connection: close"];
+  return `${lines.join("\r\n")}\r\n\r\n`;
+}
 
 /** Sends bytes and returns all that comes back. */
 function talk(port: number, bytes: string): Promise<string> {

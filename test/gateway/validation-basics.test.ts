@@ -359,16 +359,22 @@ describe("many faults", () => {
     ]);
   });
 
-  test("are named to the hundredth", async () => {
-    const env = Array.from({ length: 150 }, () => ({ key: "", value: "" }));
+  test("are named to the thousandth", async () => {
+    const env = Array.from({ length: 1500 }, () => ({ key: "", value: "" }));
     const paths = faultPaths(await gateway.call("POST", "/v1/sandboxes", body({ env })));
-    expect(paths).toEqual(Array.from({ length: 100 }, (_, i) => `env[${i}].key`));
+    expect(paths).toEqual(Array.from({ length: 1000 }, (_, i) => `env[${i}].key`));
   });
 
   test("of a very large body are not looked for beyond the first", async () => {
     const env = Array.from({ length: 300_000 }, () => 0);
     const paths = faultPaths(await gateway.call("POST", "/v1/sandboxes", body({ env, name: " " })));
     expect(paths).toHaveLength(1);
+  });
+
+  test("are found beside a large text", async () => {
+    const patches = [{ type: "text", path: "x", content: "x".repeat(500_000) }];
+    const answer = await gateway.call("POST", "/v1/sandboxes", body({ patches, name: " " }));
+    expect(faultPaths(answer).sort()).toEqual(["name", "patches[0].path"]);
   });
 
   test("are found beside a large file", async () => {

@@ -65,6 +65,21 @@ const refused: [string, Body, string[]][] = [
   ["guest null", withMounts(tmpfs({ guest: null })), ["mounts[0].guest"]],
   ...["", "data", "/", "//", "/./", "/a/../b", "/..", "/a:b", "/a;b", "/a,b", "/a\0", 1].map(guest),
   ...["", "a/../b", "..", "a\0", null].map(hostPath),
+  [
+    "a path of millions of slashes",
+    withMounts(tmpfs({ guest: "/".repeat(5e6) })),
+    ["mounts[0].guest"],
+  ],
+  [
+    "a path longer than Linux opens",
+    withMounts(tmpfs({ guest: `/${"é".repeat(2048)}` })),
+    ["mounts[0].guest"],
+  ],
+  [
+    "more mounts than are taken",
+    withMounts(...Array.from({ length: 1001 }, (_, i) => tmpfs({ guest: `/${i}` }))),
+    ["mounts"],
+  ],
   ["the same mount point twice", withMounts(tmpfs(), tmpfs()), ["mounts[1].guest"]],
   [
     "the same mount points, once canonical",

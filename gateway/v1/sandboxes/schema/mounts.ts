@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
 import { asRecord, type RuleFault } from "../../../validation/rule.ts";
 import { int32, optional, strict, tagged, text, words } from "../../../validation/schema.ts";
-import { canonicalPath, hostVolumePath, mountPoint } from "./paths.ts";
+import { canonicalPath, hostVolumePath, machinePathFault, mountPoint } from "./paths.ts";
 
 export const STAT_VIRTUALIZATIONS = ["strict", "relaxed", "off"] as const;
 export const HOST_PERMISSIONS = ["private", "mirror"] as const;
@@ -85,7 +85,11 @@ export const MountInput = tagged(
 export type MountInput = Static<typeof MountInput>;
 export type MountOptionsInput = Static<typeof MountOptionsInput>;
 
+const MAX_MOUNTS = 1000;
+
 export const MountsInput = Type.Array(MountInput, {
+  maxItems: MAX_MOUNTS,
+  hint: `must have at most ${MAX_MOUNTS} mounts`,
   description: "Mount points are unique once canonical.",
   rule: repeatedMountPoints,
 });
@@ -102,7 +106,7 @@ function repeatedMountPoints(value: unknown): RuleFault[] {
   const seen = new Map<string, number>();
   return (Array.isArray(value) ? value : []).flatMap((mount, i) => {
     const guest = asRecord(mount)?.guest;
-    if (typeof guest !== "string" || !guest.startsWith("/")) return [];
+    if (typeof guest !== "string" || machinePathFault(guest)) return [];
     const path = canonicalPath(guest);
     const first = seen.get(path);
     if (first === undefined) seen.set(path, i);

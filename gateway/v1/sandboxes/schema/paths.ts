@@ -1,5 +1,8 @@
-import { textFault } from "../../../validation/rule.ts";
+import { textFault, utf8Length } from "../../../validation/rule.ts";
 import { text } from "../../../validation/schema.ts";
+
+// What Linux can open, without the NUL behind it; looked at first, for the rest splits the path.
+const MAX_PATH = 4095;
 
 /** An absolute path in the machine that is not its root. */
 export function machinePath(description: string) {
@@ -32,6 +35,8 @@ export function canonicalPath(path: string): string {
 export function machinePathFault(value: unknown): string | undefined {
   if (typeof value !== "string") return undefined;
   if (!value.startsWith("/")) return "must be an absolute path";
+  const tooLong = lengthFault(value);
+  if (tooLong) return tooLong;
   if (partsOf(value).includes("..")) return "must not contain `..`";
   if (partsOf(value).length === 0) return "must not be the root";
   return textFault(value);
@@ -48,7 +53,13 @@ function mountPointFault(value: unknown): string | undefined {
 function hostVolumePathFault(value: unknown): string | undefined {
   if (typeof value !== "string") return undefined;
   if (value === "") return "must not be empty";
+  const tooLong = lengthFault(value);
+  if (tooLong) return tooLong;
   return partsOf(value).includes("..") ? "must not contain `..`" : textFault(value);
+}
+
+function lengthFault(path: string): string | undefined {
+  return utf8Length(path) > MAX_PATH ? `must have at most ${MAX_PATH} bytes` : undefined;
 }
 
 function partsOf(path: string): string[] {
