@@ -85,7 +85,7 @@ export const MountInput = tagged(
 export type MountInput = Static<typeof MountInput>;
 export type MountOptionsInput = Static<typeof MountOptionsInput>;
 
-const MAX_MOUNTS = 1000;
+const MAX_MOUNTS = 256;
 
 export const MountsInput = Type.Array(MountInput, {
   maxItems: MAX_MOUNTS,

@@ -8,12 +8,14 @@ import {
 } from "../../../../proto/gen/sandbox/v1/spec_pb.ts";
 import { given, nameOf, nameOr, numberOf } from "../../values.ts";
 import type { MountInput, MountOptionsInput } from "../schema/mounts.ts";
+import { canonicalPath } from "../schema/paths.ts";
 import type { MountOptions, SpecMount } from "../schema/spec-mounts.ts";
 import { diskFormats, hostPermissions, specDiskFormats, statVirtualizations } from "./enums.ts";
 
 export function mountMessage(mount: MountInput): Mount {
   return create(MountSchema, {
-    guest: mount.guest,
+    // As it will be stored; the services are slow to compare other forms.
+    guest: canonicalPath(mount.guest),
     options: optionsInit(mount.options ?? {}),
     source: sourceInit(mount),
   });
