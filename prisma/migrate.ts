@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Client } from "pg";
+import { type Client, DatabaseError } from "pg";
 import { StartupError } from "../runtime/errors.ts";
 import { withClient } from "../runtime/postgres/connect.ts";
 
@@ -38,21 +38,28 @@ const TABLE = `CREATE TABLE IF NOT EXISTS public._prisma_migrations (
  * Brings a database up to date, and leaves it as `prisma migrate deploy` would.
  * @param folder of folders, each with a `migration.sql`
  * @returns the names of the migrations it applied
- * @throws StartupError where the database was migrated by something else than these files
+ * @throws StartupError where the database refuses, or was migrated by something else than these files
  */
 export async function migrate(
   url: string,
   folder: string = fileURLToPath(new URL("./migrations", import.meta.url)),
 ): Promise<string[]> {
   const migrations = await readMigrations(folder);
-  return withClient(url, async (client) => {
-    // Goes with the connection.
-    await client.query("SELECT pg_advisory_lock($1)", [LOCK]);
-    await client.query(TABLE);
-    const due = findDue(migrations, await readApplied(client));
-    for (const migration of due) await apply(client, migration);
-    return due.map(({ name }) => name);
-  });
+  try {
+    return await withClient(url, (client) => applyDue(client, migrations));
+  } catch (error) {
+    if (!(error instanceof DatabaseError)) throw error;
+    throw new StartupError(`The database cannot be migrated: ${error.message}`);
+  }
+}
+
+async function applyDue(client: Client, migrations: Migration[]): Promise<string[]> {
+  // Goes with the connection.
+  await client.query("SELECT pg_advisory_lock($1)", [LOCK]);
+  await client.query(TABLE);
+  const due = findDue(migrations, await readApplied(client));
+  for (const migration of due) await apply(client, migration);
+  return due.map(({ name }) => name);
 }
 
 async function readMigrations(folder: string): Promise<Migration[]> {

@@ -83,8 +83,15 @@ export class Lifecycle {
 /** npm passes on a Ctrl-C that the terminal sends to the whole group: the same one arrives twice. */
 const SAME_PRESS_MS = 500;
 
-/** Calls `stop` at the first signal to end, and `force` at a second. */
-export function onSignals(stop: (signal: NodeJS.Signals) => void, force: () => void): void {
+/**
+ * Calls `stop` at the first signal to end, and `force` at a second.
+ * @param source of the signals; a test has its own
+ */
+export function onSignals(
+  stop: (signal: NodeJS.Signals) => void,
+  force: () => void,
+  source: Pick<NodeJS.EventEmitter, "on"> = process,
+): void {
   let first: number | undefined;
   const handle = (signal: NodeJS.Signals) => {
     if (first === undefined) {
@@ -94,5 +101,5 @@ export function onSignals(stop: (signal: NodeJS.Signals) => void, force: () => v
       force();
     }
   };
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, handle);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) source.on(signal, handle);
 }

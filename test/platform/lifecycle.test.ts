@@ -1,6 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import { expect, test, vi } from "vitest";
-import { Lifecycle } from "../../runtime/lifecycle.ts";
+import { Lifecycle, onSignals } from "../../runtime/lifecycle.ts";
 
 const LONG = 60_000;
 const quiet = { error: () => {} };
@@ -77,4 +77,22 @@ test("a stop while a part starts ends that part, and starts no other", async () 
   await stopped;
   expect(ends).toEqual(["slow"]);
   await expect(part(lifecycle, ends, "late")).rejects.toThrow("the program is stopping");
+});
+
+test("the first signal stops, the same Ctrl-C passed on by npm does nothing, a second one forces", () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  const calls: string[] = [];
+  const source = new EventEmitter();
+  onSignals(
+    (signal) => calls.push(signal),
+    () => calls.push("force"),
+    source,
+  );
+  source.emit("SIGINT", "SIGINT");
+  source.emit("SIGINT", "SIGINT");
+  expect(calls).toEqual(["SIGINT"]);
+  vi.advanceTimersByTime(1_000);
+  source.emit("SIGTERM", "SIGTERM");
+  expect(calls).toEqual(["SIGINT", "force"]);
+  vi.useRealTimers();
 });

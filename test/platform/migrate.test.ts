@@ -71,6 +71,17 @@ test("refuses a database where Prisma stopped half way", async () => {
   await expect(migrate(database.url, folder)).rejects.toThrow(/1_first stopped half way/);
 });
 
+test("a user who may not make tables is told so", async () => {
+  const role = `poor_${Date.now()}`;
+  await rows(`CREATE ROLE ${role} LOGIN`);
+  const url = new URL(database.url);
+  url.username = role;
+  await expect(migrate(url.href, folder)).rejects.toThrow(
+    new StartupError("The database cannot be migrated: permission denied for schema public"),
+  );
+  await rows(`DROP ROLE ${role}`);
+});
+
 test("records what Prisma would", async () => {
   const migrated = await createTestDatabase();
   const sql = await readFile("prisma/migrations/20261121000000_init/migration.sql");
