@@ -11,11 +11,11 @@ export function createReadiness(
   lifecycle: Lifecycle,
 ) {
   return async () => {
-    const checks = {
-      database: await holds(database.query("SELECT 1").then(() => true)),
-      orchestrator: await holds(leads(orchestrators)),
-      running: !lifecycle.stopping,
-    };
+    const [answers, led] = await Promise.all([
+      holds(database.query("SELECT 1").then(() => true)),
+      holds(leads(orchestrators)),
+    ]);
+    const checks = { database: answers, orchestrator: led, running: !lifecycle.stopping };
     return { ready: Object.values(checks).every(Boolean), checks };
   };
 }

@@ -2,11 +2,16 @@ import { createHash } from "node:crypto";
 import { PrismaPg } from "@prisma/adapter-pg";
 import { makeTypedQueryFactory, type TypedSql } from "@prisma/client/runtime/client";
 import { PrismaClient } from "./client/client.ts";
+import { dig } from "./dig.ts";
+import { asUnavailable } from "./unavailable.ts";
 
-/** The database as stores see it. Values come out plain: Date, number, bigint, string, parsed JSON. */
+/**
+ * The database as stores see it. Values come out plain: Date, number, bigint, string, parsed JSON.
+ * While it is not there every call throws ServiceError SERVICE_UNAVAILABLE.
+ */
 export interface Database {
   /** Models, for cold paths. */
-  prisma: PrismaClient;
+  prisma: ReturnType<typeof withUnavailable>;
   /** One statement, prepared once a connection; parameters are `$1`, `$2`, … */
   query<Row>(sql: string, ...values: unknown[]): Promise<Row[]>;
   close(): Promise<void>;
@@ -30,14 +35,24 @@ export function openDatabase(url: string, { poolSize = 10 } = {}): Database {
   );
   const prisma = new PrismaClient({ adapter });
   return {
-    prisma,
-    query: <Row>(sql: string, ...values: unknown[]) => {
+    prisma: withUnavailable(prisma),
+    query: async <Row>(sql: string, ...values: unknown[]) => {
       // The factory's result type is open; the store that wrote the SQL names the row.
       const typed = makeTypedQueryFactory(sql)(...values) as TypedSql<unknown[], Row>;
-      return prisma.$queryRawTyped(typed);
+      return prisma.$queryRawTyped(typed).catch(rethrow);
     },
     close: () => prisma.$disconnect(),
   };
+}
+
+function withUnavailable(prisma: PrismaClient) {
+  return prisma.$extends({
+    query: { $allModels: { $allOperations: ({ args, query }) => query(args).catch(rethrow) } },
+  });
+}
+
+function rethrow(error: unknown): never {
+  throw asUnavailable(error);
 }
 
 // Statements are few and written by us, so the cache stays small; one that Prisma
@@ -67,12 +82,4 @@ function constraintOf(cause: unknown): string | undefined {
   if (typeof named === "string") return named;
   const quoted = /constraint "([^"]+)"/.exec(String(dig(cause, "originalMessage") ?? ""));
   return quoted?.[1];
-}
-
-function dig(value: unknown, ...path: string[]): unknown {
-  return path.reduce<unknown>(
-    (at, key) =>
-      typeof at === "object" && at !== null ? (at as Record<string, unknown>)[key] : undefined,
-    value,
-  );
 }

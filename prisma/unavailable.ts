@@ -1,0 +1,35 @@
+import { ServiceError } from "../runtime/errors.ts";
+import { dig } from "./dig.ts";
+
+// Connection exceptions, too many connections, and a server that shuts down or starts up.
+const SQLSTATE = /^(?:08...|53300|57P0[123])$/;
+const SYSTEM = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "ETIMEDOUT"]);
+const KINDS = new Set([
+  "DatabaseNotReachable",
+  "ConnectionClosed",
+  "SocketTimeout",
+  "TooManyConnections",
+]);
+// What `pg` and its pool throw without a code.
+const MESSAGES =
+  /^(?:Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+
+/** The error as it is, or as SERVICE_UNAVAILABLE where the database was not there to answer. */
+export function asUnavailable(error: unknown): unknown {
+  if (!isUnavailable(error)) return error;
+  const refused = new ServiceError("SERVICE_UNAVAILABLE", "the database does not answer");
+  refused.cause = error;
+  return refused;
+}
+
+function isUnavailable(error: unknown): boolean {
+  const cause = dig(error, "meta", "driverAdapterError", "cause") ?? dig(error, "cause");
+  const state = String(dig(cause, "originalCode") ?? "");
+  const code = String(dig(error, "code") ?? "");
+  return (
+    SQLSTATE.test(state) ||
+    SYSTEM.has(code) ||
+    KINDS.has(String(dig(cause, "kind") ?? "")) ||
+    (error instanceof Error && MESSAGES.test(error.message))
+  );
+}
