@@ -1,8 +1,14 @@
 const PLAIN = /^[A-Za-z_][A-Za-z0-9_-]*$/;
+// Longer than any key that is valid; an answer does not repeat megabytes of a request.
+const MOST_SHOWN = 256;
 
-/** Appends a key or an index to a public path: `mounts[0].guest`, `labels["a b"]`. */
+/**
+ * Appends a key or an index to a public path: `mounts[0].guest`, `labels["a b"]`. Of a key that is
+ * too long for any field its beginning is shown.
+ */
 export function joinPath(path: string, part: string | number): string {
   if (typeof part === "number") return `${path}[${part}]`;
+  if (part.length > MOST_SHOWN) return joinPath(path, `${part.slice(0, MOST_SHOWN - 3)}...`);
   if (!PLAIN.test(part)) return `${path}[${asciiJson(part)}]`;
   return path === "" ? part : `${path}.${part}`;
 }

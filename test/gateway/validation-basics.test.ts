@@ -75,6 +75,7 @@ const refused: [string, Body, string[]][] = [
   ["label key with / and ~", labels({ "a/b~c": 1 }), ['labels["a/b~c"]']],
   ["label key beyond ASCII", labels({ é: 1 }), ['labels["\\u00e9"]']],
   ["label key of 129 bytes", labels({ [hex(129)]: "" }), [`labels.${hex(129)}`]],
+  ["label key of a megabyte", labels({ [hex(2 ** 20)]: "" }), [`labels["${hex(253)}..."]`]],
   [
     "label key of 65 letters and 130 bytes",
     labels({ ["é".repeat(65)]: "" }),
