@@ -1,4 +1,4 @@
-import type { Engine } from "./engines/engine.ts";
+import type { Capacity, Engine } from "./engines/engine.ts";
 import type { Reports } from "./reports.ts";
 import type { Store } from "./store.ts";
 
@@ -6,6 +6,8 @@ import type { Store } from "./store.ts";
 export interface OrchestratorContext {
   store: Store;
   engine: Engine;
+  /** What the engine's host holds; undefined before it ever answered. */
+  capacity: () => Capacity | undefined;
   /** The back arrow: what the engine did, told to the sandbox service. */
   reports: Reports;
   log: Log;

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import type { OrchestratorContext } from "./context.ts";
-import type { Capacity } from "./engines/engine.ts";
 
 const TTL_SECS = 5;
 const EVERY_MS = 1_000;
@@ -19,17 +18,15 @@ export function seekLeadership(
   const holder = randomUUID();
   let leading = false;
   let heldUntil = 0;
-  let capacity: Capacity = { vcpus: 0, memoryMib: 0 };
 
   const claim = async () => {
-    capacity = await ctx.engine.capacity().catch(() => capacity);
     const asked = Date.now();
     const epoch = await ctx.store.holdLease({
       engine: ctx.engine.name,
       holder,
       ttlSecs: TTL_SECS,
       features: ctx.engine.features(),
-      capacity,
+      capacity: ctx.capacity() ?? { vcpus: 0, memoryMib: 0 },
     });
     if (epoch !== undefined) heldUntil = asked + TTL_SECS * 1_000;
     return epoch;

@@ -1,6 +1,7 @@
 import type { Client, ServiceImpl } from "@connectrpc/connect";
 import type { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { knownCapacity } from "./capacity.ts";
 import type { OrchestratorContext } from "./context.ts";
 import { startOrchestrator } from "./orchestrator.ts";
 import { createReports } from "./reports.ts";
@@ -24,7 +25,9 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
   const { database, databaseUrl, sandboxes, engine, log, unseal, limits } = options;
   const store = createStore(database);
   const reports = createReports(sandboxes);
-  const orchestrator = startOrchestrator({ store, engine, reports, log, unseal, limits });
+  const capacity = knownCapacity(engine);
+  const ctx = { store, engine, capacity, reports, log, unseal, limits };
+  const orchestrator = startOrchestrator(ctx);
   const listener = listenForWork(databaseUrl, orchestrator.hint, (error) =>
     log.warn({ err: error }, "lost the connection that listens for work"),
   );

@@ -1,5 +1,10 @@
 import type { OrchestratorContext } from "../context.ts";
-import { EngineFailure, type Instance, InsufficientCapacity } from "../engines/engine.ts";
+import {
+  type Capacity,
+  EngineFailure,
+  type Instance,
+  InsufficientCapacity,
+} from "../engines/engine.ts";
 import type { DueRun } from "../store.ts";
 import { allocationOf } from "./allocation.ts";
 import { endOf, limitReached, startFailed, stoppedMachine } from "./end.ts";
@@ -24,9 +29,18 @@ export async function converge(
   } else if (run.queueExpired) {
     const secs = ctx.limits.queueTimeoutSecs;
     await ctx.reports.ended(run, startFailed(`no engine had room within ${secs} s`));
+  } else if (exceeds(run, ctx.capacity())) {
+    await ctx.reports.ended(run, startFailed("it asks for more than the engine's whole host has"));
   } else {
     await start(ctx, run, signal);
   }
+}
+
+// It would wait for room that there never is.
+function exceeds({ spec }: DueRun, host: Capacity | undefined): boolean {
+  if (!host) return false;
+  const { vcpus, memoryMib } = spec.resources;
+  return vcpus > host.vcpus || memoryMib > host.memoryMib;
 }
 
 async function start(ctx: OrchestratorContext, run: DueRun, unwanted: AbortSignal): Promise<void> {

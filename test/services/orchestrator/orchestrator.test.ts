@@ -79,9 +79,10 @@ test("a start without room waits, says so, and runs when there is room", async (
 
 test("one that waits for room can be stopped and destroyed, and does not wait for ever", async () => {
   const system = await start({
-    engine: { capacity: { vcpus: 0, memoryMib: 0 } },
+    engine: { capacity: { vcpus: 1, memoryMib: 1024 } },
     limits: { queueTimeoutSecs: 3 },
   });
+  await reaches(system, (await system.create()).id, "running");
   const stopped = await system.create();
   const destroyed = await system.create();
   const late = await system.create();
@@ -93,6 +94,19 @@ test("one that waits for room can be stopped and destroyed, and does not wait fo
   });
   const rows = await system.database.query<{ id: string }>("SELECT id FROM sandbox.sandboxes");
   expect(rows.map(({ id }) => id)).not.toContain(destroyed.id);
+});
+
+test("a spec larger than the whole host fails at once, and says so", async () => {
+  const system = await start({ engine: { capacity: { vcpus: 4, memoryMib: 1024 } } });
+  const large = [{ vcpus: 5 }, { memoryMib: 1025 }];
+  for (const resources of large) {
+    const { id } = await system.create({ resources });
+    expect(await reaches(system, id, "failed")).toMatchObject({
+      lastFailureMessage: "it asks for more than the engine's whole host has",
+    });
+  }
+  const { id } = await system.create({ resources: { vcpus: 4, memoryMib: 1024 } });
+  await reaches(system, id, "running");
 });
 
 test("a start that takes long is given up at a stop, and at its time limit", async () => {
