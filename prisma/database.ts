@@ -12,7 +12,7 @@ import { asUnavailable } from "./unavailable.ts";
 export interface Database {
   /** Models, for cold paths. */
   prisma: ReturnType<typeof withUnavailable>;
-  /** One statement, prepared once a connection; parameters are `$1`, `$2`, … */
+  /** One statement, prepared once a connection; parameters are `$1`, `$2`, … A deadlock's victim is run again. */
   query<Row>(sql: string, ...values: unknown[]): Promise<Row[]>;
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ export function openDatabase(url: string, { poolSize = 10 } = {}): Database {
     query: async <Row>(sql: string, ...values: unknown[]) => {
       // The factory's result type is open; the store that wrote the SQL names the row.
       const typed = makeTypedQueryFactory(sql)(...values) as TypedSql<unknown[], Row>;
-      return prisma.$queryRawTyped(typed).catch(rethrow);
+      return withoutDeadlock(() => prisma.$queryRawTyped(typed)).catch(rethrow);
     },
     close: () => prisma.$disconnect(),
   };
@@ -53,6 +53,21 @@ function withUnavailable(prisma: PrismaClient) {
 
 function rethrow(error: unknown): never {
   throw asUnavailable(error);
+}
+
+const DEADLOCK = "40P01";
+const DEADLOCK_TRIES = 5;
+
+// Two statements may each wait for a unique name that the other has; PostgreSQL then undoes one,
+// which was a transaction of its own and can be run again.
+async function withoutDeadlock<T>(run: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (tries === DEADLOCK_TRIES || refusal(error)?.code !== DEADLOCK) throw error;
+    }
+  }
 }
 
 // Statements are few and written by us, so the cache stays small; one that Prisma

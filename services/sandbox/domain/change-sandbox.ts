@@ -5,6 +5,8 @@ import type { Action } from "./lifecycle.ts";
 import { nameTaken, notFound, unreachable, whyRefused } from "./refusals.ts";
 import type { Sandbox, SandboxKey } from "./sandbox.ts";
 
+const MOST_TRIES = 10;
+
 type Owner = { orgId: string; actor: Actor };
 
 /** Admits a start; the answer does not wait for the machine. */
@@ -29,7 +31,7 @@ async function admit(
   key: SandboxKey,
   action: Action,
 ): Promise<Sandbox> {
-  for (let tries = 1; tries <= 3; tries += 1) {
+  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
     const sandbox = await ctx.store[action](owner.orgId, key, owner.actor);
     if (sandbox) {
       announce(ctx, sandbox, action === "destroy");

@@ -2,6 +2,8 @@ import type { SandboxContext } from "../context.ts";
 import { type EndCause, OUTCOMES } from "./lifecycle.ts";
 import type { Change } from "./sandbox.ts";
 
+const MOST_MESSAGE = 4_000;
+
 /** What an engine did to a run, or could not do. */
 export type Observation =
   | { kind: "placed" }
@@ -37,9 +39,16 @@ function record(
     case "running":
       return store.reportRunning(sandboxId, generation, observation.startedAt);
     case "ended": {
-      const { endedAt, cause, message } = observation;
+      const { endedAt, cause } = observation;
       const outcome = OUTCOMES[cause];
+      const message = readable(observation.message);
       return store.reportEnded(sandboxId, generation, { endedAt, outcome, message, lingerSecs });
     }
   }
+}
+
+// An engine may quote a program's output: whatever it is, the report has to be kept.
+function readable(message: string): string {
+  const text = message.replaceAll("\0", "");
+  return text.length > MOST_MESSAGE ? `${text.slice(0, MOST_MESSAGE)}…` : text;
 }

@@ -2,10 +2,13 @@ import type { Database } from "../../../prisma/database.ts";
 import type { Actor } from "../../../runtime/caller.ts";
 import { allowedFrom, HOLDS_COMPUTE } from "../domain/lifecycle.ts";
 import type { Sandbox, SandboxKey } from "../domain/sandbox.ts";
-import { keyCondition, keyValue, LEASE, lockTarget, sandboxEvent } from "./fragments.ts";
+import { keyCondition, keyValue, LEASE, lockTarget, SEES_RUN, sandboxEvent } from "./fragments.ts";
 import { columns, type SandboxRow, toSandbox } from "./rows.ts";
 
-/** Each returns the sandbox as changed, or undefined where state, lease or absence refused the change. */
+/**
+ * Each returns the sandbox as changed, or undefined where state, lease or absence refused the change,
+ * or where it was under way with another start.
+ */
 type Verb = (
   database: Database,
   orgId: string,
@@ -63,7 +66,7 @@ WITH ${LEASE}, ${lockTarget(condition)},
 moved AS (
   UPDATE sandbox.sandboxes s SET status = 'stopping', status_reason = NULL
   FROM target t, lease l
-  WHERE s.id = t.id AND t.status = ANY($4::text[]) AND l.alive
+  WHERE s.id = t.id AND t.status = ANY($4::text[]) AND l.alive AND ${SEES_RUN}
   RETURNING s.*
 ),
 run AS (
@@ -88,7 +91,8 @@ WITH ${LEASE}, ${lockTarget(condition)},
 gone AS (
   UPDATE sandbox.sandboxes s SET destroyed_at = clock_timestamp(), expires_at = NULL
   FROM target t
-  WHERE s.id = t.id AND (t.status <> ALL($4::text[]) OR EXISTS (SELECT FROM lease WHERE alive))
+  WHERE s.id = t.id
+    AND (t.status <> ALL($4::text[]) OR (EXISTS (SELECT FROM lease WHERE alive) AND ${SEES_RUN}))
   RETURNING s.*
 ),
 run AS (

@@ -28,6 +28,14 @@ export function lockTarget(condition: string): string {
   )`;
 }
 
+/**
+ * Whether this statement sees the run of the locked row `t`. One that waited for a start does not:
+ * its snapshot is older than that run. It changes nothing then, and the verb tries again.
+ */
+export const SEES_RUN = `EXISTS (
+    SELECT FROM sandbox.runs seen WHERE seen.sandbox_id = t.id AND seen.generation = t.generation
+  )`;
+
 /** The audit event of a change that made the row `of`; parameter `actor` is the actor as JSON. */
 export function sandboxEvent(type: string, of: string, actor: string, at: string): string {
   return `organization.append_event(${of}.org_id, '${type}', ${actor}::jsonb,

@@ -28,6 +28,8 @@ const CHANGED = "id, status, generation, destroyed_at IS NOT NULL AS destroyed";
 const NOW = "LATERAL (SELECT greatest(clock_timestamp(), t.created_at) AS now) at";
 // What the engine says, within what can be true here.
 const UP = "least(greatest($3::timestamptz, r.admitted_at), at.now)";
+// Three hundred years stand for longer limits, which no timestamp can hold.
+const LIMIT = "least(r.limit_secs, 10000000000) * interval '1 second'";
 const SYSTEM = `'{"kind": "system", "code": "engine", "label": "Engine"}'`;
 
 /** `reason` null: placed; else why it is not. Writes no event: the status stays `starting`. */
@@ -70,7 +72,7 @@ export function reportRunning(
      run AS (
        UPDATE sandbox.runs r
        SET phase = 'running', running_at = ${UP}, placed_at = coalesce(r.placed_at, ${UP}),
-           due_at = CASE WHEN r.desired = 'running' THEN ${UP} + r.limit_secs * interval '1 second' ELSE r.due_at END
+           due_at = CASE WHEN r.desired = 'running' THEN ${UP} + ${LIMIT} ELSE r.due_at END
        FROM target t, ${NOW}
        WHERE ${OPEN_RUN} AND r.phase = 'starting'
        RETURNING r.sandbox_id, r.generation, r.running_at, r.desired

@@ -15,6 +15,7 @@ import { createTestDatabase } from "../../support/database.ts";
 export interface Bench {
   ctx: SandboxContext;
   database: Database;
+  url: string;
   /** How often orchestrators were hinted. */
   hints: () => number;
   close(): Promise<void>;
@@ -38,6 +39,7 @@ export async function createBench(): Promise<Bench> {
   return {
     ctx,
     database,
+    url,
     hints: () => hints,
     close: async () => {
       await database.close();

@@ -1,0 +1,122 @@
+import pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Database } from "../../../prisma/database.ts";
+import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
+import { createSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
+import { report } from "../../../services/sandbox/domain/report.ts";
+import { createStore, type Store } from "../../../services/sandbox/store.ts";
+import { type Bench, createBench, createInput, newCaller, setEngine } from "./support.ts";
+
+let bench: Bench;
+const caller = newCaller();
+const { orgId, actor } = caller;
+
+beforeAll(async () => {
+  bench = await createBench();
+  await setEngine(bench.database);
+});
+afterAll(() => bench.close());
+
+/** Runs `first` in a transaction that commits only once `second` waits for one of its locks. */
+async function overlap<T>(first: (store: Store) => Promise<unknown>, second: () => Promise<T>) {
+  const client = new pg.Client({ connectionString: bench.url });
+  await client.connect();
+  const query: Database["query"] = async (sql, ...values) => (await client.query(sql, values)).rows;
+  await client.query("BEGIN");
+  await first(createStore({ ...bench.database, query }));
+  const late = second();
+  late.catch(() => undefined);
+  await expect.poll(waiting).toBe(1);
+  await client.query("COMMIT");
+  await client.end();
+  return late;
+}
+
+async function waiting(): Promise<number> {
+  const [row] = await bench.database.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM pg_stat_activity
+     WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+  );
+  return row?.n ?? -1;
+}
+
+async function runOf(id: string) {
+  const rows = await bench.database.query(
+    `SELECT desired, stop_admitted_at IS NOT NULL AS stopped, s.status
+     FROM sandbox.runs r JOIN sandbox.sandboxes s ON s.id = r.sandbox_id
+     WHERE r.sandbox_id = $1::uuid AND r.generation = s.generation`,
+    id,
+  );
+  return rows[0];
+}
+
+test("a stop that met a start under way stops that start's run", async () => {
+  const { id } = await createSandbox(bench.ctx, caller, createInput());
+  await overlap(
+    (store) => store.start(orgId, { id }, actor),
+    () => change.stopSandbox(bench.ctx, caller, { id }),
+  );
+  expect(await runOf(id)).toEqual({ status: "stopping", desired: "stopped", stopped: true });
+});
+
+test("a destroy that met a start under way ends that start's run", async () => {
+  const { id } = await createSandbox(bench.ctx, caller, createInput());
+  await overlap(
+    (store) => store.start(orgId, { id }, actor),
+    () => change.destroySandbox(bench.ctx, caller, { id }),
+  );
+  expect(await runOf(id)).toMatchObject({ desired: "stopped", stopped: true });
+});
+
+test("a start that met the end of the run before it is the next run", async () => {
+  const { id } = await createSandbox(bench.ctx, caller, createInput({}, { start: true }));
+  const started = await overlap(
+    (store) => {
+      const end = {
+        endedAt: null,
+        outcome: "failed",
+        message: "it broke",
+        lingerSecs: 30,
+      } as const;
+      return store.reportEnded(id, 1, end);
+    },
+    () => change.startSandbox(bench.ctx, caller, { id }),
+  );
+  expect(started).toMatchObject({ status: "starting", generation: 2 });
+});
+
+test("two sandboxes that swap their names at once: one is told that its name is taken", async () => {
+  const [a, b] = await Promise.all(
+    ["swap-a", "swap-b"].map((name) => createSandbox(bench.ctx, caller, createInput({}, { name }))),
+  );
+  const swap = (id = "", name: string) =>
+    change.renameSandbox(bench.ctx, caller, { id }, { name, slug: null });
+  for (let round = 0; round < 10; round += 1) {
+    const both = await Promise.allSettled([swap(a?.id, "swap-b"), swap(b?.id, "swap-a")]);
+    for (const result of both)
+      if (result.status === "rejected")
+        expect(result.reason).toMatchObject({ reason: "NAME_ALREADY_EXISTS" });
+  }
+});
+
+test("the longest time limits that a client may ask for do not keep a run from running", async () => {
+  const most = BigInt(Number.MAX_SAFE_INTEGER);
+  const lifecycle = { maxDurationSecs: most, idleTimeoutSecs: most };
+  const { id } = await createSandbox(
+    bench.ctx,
+    caller,
+    createInput({ lifecycle }, { start: true }),
+  );
+  const startedAt = new Date();
+  expect(await report(bench.ctx, id, 1, { kind: "running", startedAt })).toBe(true);
+});
+
+test("what an engine says of a failure is kept though PostgreSQL cannot hold all of it", async () => {
+  const { id } = await createSandbox(bench.ctx, caller, createInput({}, { start: true }));
+  const message = `\0exec\0 failed: ${"x".repeat(1_000_000)}`;
+  const ended = { kind: "ended", endedAt: null, cause: "start_failed", message } as const;
+  expect(await report(bench.ctx, id, 1, ended)).toBe(true);
+  const { lastFailureMessage } = await change.getSandbox(bench.ctx, caller, { id });
+  expect(lastFailureMessage).toMatch(/^exec failed: x+…$/);
+  expect(lastFailureMessage?.length).toBeLessThan(5_000);
+});
