@@ -1,6 +1,7 @@
 import swagger, { type StaticDocumentSpec } from "@fastify/swagger";
 import swaggerUi from "@fastify/swagger-ui";
 import type { FastifyInstance } from "fastify";
+import { HEALTH_ROUTES } from "./health.ts";
 import type { Route } from "./http/route.ts";
 import { openApiDocument } from "./openapi/document.ts";
 
@@ -16,7 +17,7 @@ const CONTENT_SECURITY_POLICY = [
 
 /** `/openapi.json`, made from the schemas that validate, and `/docs`, which renders it. */
 export function serveDocs(app: FastifyInstance, routes: readonly Route[]): void {
-  const document = openApiDocument(routes);
+  const document = openApiDocument([...routes, ...HEALTH_ROUTES]);
   app.get("/openapi.json", async () => document);
   // The plugin's types stop at OpenAPI 3.0; in this mode it only hands the document to the page.
   const specification = { document } as unknown as StaticDocumentSpec;

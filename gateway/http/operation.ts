@@ -30,10 +30,12 @@ export interface Operation<
   example: Static<R>;
   /** Beyond those of every operation. */
   errors: readonly ErrorCode[];
+  /** Whether it is answered without a key. */
+  open: boolean;
 }
 
 type None = TObject<Record<never, never>>;
-type Optional = "params" | "query" | "body" | "errors";
+type Optional = "params" | "query" | "body" | "errors" | "open";
 
 /** An operation, of which what it does not have may be left out. */
 export function operation<
@@ -46,5 +48,5 @@ export function operation<
 ): Operation<P, Q, B, R> {
   // Where P or Q is not given it is None, which has no fields.
   const none = Type.Object({}) as unknown as P & Q;
-  return { params: none, query: none, body: undefined, errors: [], ...given };
+  return { params: none, query: none, body: undefined, errors: [], open: false, ...given };
 }

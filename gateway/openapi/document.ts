@@ -5,8 +5,10 @@ import { publish, type Schemas } from "./components.ts";
 import { codesOf, ErrorSchema, errorExamples, errorResponses, headerRefs } from "./errors.ts";
 import { HEADERS, INFO, SECURITY, TAGS } from "./info.ts";
 
+type DocumentedRoute = Pick<Route, "method" | "path" | "operation">;
+
 /** OpenAPI 3.1 of these routes, as a JSON value. */
-export function openApiDocument(routes: readonly Route[]): Record<string, unknown> {
+export function openApiDocument(routes: readonly DocumentedRoute[]): Record<string, unknown> {
   const schemas: Schemas = {};
   publish(ErrorSchema, schemas);
   const paths: Record<string, Record<string, object>> = {};
@@ -40,6 +42,7 @@ function describe(operation: Operation, schemas: Schemas): object {
     tags: [tag],
     summary,
     description,
+    ...(operation.open ? { security: [] } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body ? { requestBody: bodyOf(body, schemas) } : {}),
     responses: { 200: success(operation, schemas), ...errorResponses(operation) },

@@ -99,7 +99,8 @@ export function errorExamples(used: ReadonlySet<ErrorCode>): Record<string, obje
 }
 
 /** Every error that an operation may end in. */
-export function codesOf({ params, query, body, errors }: Operation): ErrorCode[] {
+export function codesOf({ params, query, body, errors, open }: Operation): ErrorCode[] {
+  if (open) return ["invalid_request", ...errors, "internal"];
   const takes =
     body || [params, query].some(({ properties }) => Object.keys(properties).length > 0);
   return [

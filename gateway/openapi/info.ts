@@ -15,6 +15,7 @@ a rule or a secret is refused; elsewhere it is ignored, and named in \`X-Ignored
 export const TAGS = [
   { name: "Sandboxes", description: "Machines made from images." },
   { name: "Organization", description: "Who the key belongs to." },
+  { name: "Health", description: "For whoever watches the program; no key is asked for." },
 ];
 
 export const SECURITY = {

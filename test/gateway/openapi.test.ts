@@ -47,6 +47,8 @@ describe("the document", () => {
   test("has what there is and nothing else", () => {
     expect(operations.map(([name]) => name).sort()).toEqual(
       [
+        "GET /healthz",
+        "GET /readyz",
         "POST /v1/sandboxes",
         "GET /v1/sandboxes",
         "GET /v1/sandboxes/{sandbox_id}",
