@@ -90,8 +90,10 @@ function startOrchestrators(
   { engine }: ChosenEngine,
   sandboxes: Client<typeof SandboxService>,
 ) {
-  const { queueTimeoutSecs, startTimeoutSecs, stopGraceSecs } = config.orchestrator;
-  const limits = { queueTimeoutSecs, startTimeoutSecs, stopGraceMs: stopGraceSecs * 1_000 };
+  const { stopGraceSecs, queueTimeoutSecs, startTimeoutSecs, orphanDelaySecs } =
+    config.orchestrator;
+  const stopGraceMs = stopGraceSecs * 1_000;
+  const limits = { queueTimeoutSecs, startTimeoutSecs, stopGraceMs, orphanDelaySecs };
   const { unseal } = secrets;
   return lifecycle.start("orchestrator", {
     start: () =>

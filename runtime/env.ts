@@ -60,6 +60,8 @@ export interface OrchestratorConfig {
   startTimeoutSecs: number;
   /** From admission to placement. */
   queueTimeoutSecs: number;
+  /** How long a machine is kept whose sandbox does not exist. */
+  orphanDelaySecs: number;
 }
 
 /**
@@ -97,6 +99,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       ephemeralLingerSecs: read.integer("EPHEMERAL_LINGER_SECS", 0, 86_400) ?? 30,
       startTimeoutSecs: read.integer("START_TIMEOUT_SECS", 1, 86_400) ?? 600,
       queueTimeoutSecs: read.integer("QUEUE_TIMEOUT_SECS", 1, 604_800) ?? 3_600,
+      orphanDelaySecs: read.integer("ORPHAN_DELAY_SECS", 0, 604_800) ?? 600,
     },
     bootstrapApiKey: read.match("BOOTSTRAP_API_KEY", isApiKey, API_KEY_FORM),
     secretsKey: read.key("SECRETS_KEY", 32),

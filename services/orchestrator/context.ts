@@ -20,6 +20,8 @@ export interface OrchestratorContext {
     startTimeoutSecs: number;
     /** How long a machine may take to end before it is killed. */
     stopGraceMs: number;
+    /** How long a machine of a sandbox that does not exist is kept. */
+    orphanDelaySecs: number;
   };
 }
 

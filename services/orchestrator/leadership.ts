@@ -1,67 +1,96 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { coalesce } from "./coalesce.ts";
 import type { OrchestratorContext } from "./context.ts";
 
-const TTL_SECS = 5;
+const TTL_MS = 5_000;
 const EVERY_MS = 1_000;
+/** How long before its end a lease that was not renewed is given up. */
+const MARGIN_MS = 1_000;
+
+/** What to do when leadership comes and goes. */
+export interface Leader {
+  /** The lease is taken. */
+  lead(): void;
+  /** It is lost, and nobody else has it yet; it is asked for again when this is done. */
+  lose(): Promise<void>;
+}
 
 /**
  * Keeps the lease of an engine: one orchestrator leads it, others stand by and take over within
  * seconds when it dies.
- * @param onLead called when the lease is taken
- * @param onLose called when it is lost, before anybody else can have it
  */
 export function seekLeadership(
   ctx: OrchestratorContext,
-  onLead: () => void,
-  onLose: () => Promise<void>,
+  { lead, lose }: Leader,
 ): { tried: Promise<void>; stop(): Promise<void> } {
   const holder = randomUUID();
-  let leading = false;
-  let heldUntil = 0;
+  const engine = ctx.engine.name;
+  let expiry: NodeJS.Timeout | undefined;
+  let losing: Promise<void> = Promise.resolve();
 
-  const claim = async () => {
-    const asked = Date.now();
-    const epoch = await ctx.store.holdLease({
-      engine: ctx.engine.name,
-      holder,
-      ttlSecs: TTL_SECS,
-      features: ctx.engine.features(),
-      capacity: ctx.capacity() ?? { vcpus: 0, memoryMib: 0 },
-    });
-    if (epoch !== undefined) heldUntil = asked + TTL_SECS * 1_000;
-    return epoch;
+  const resign = () => {
+    if (!expiry) return;
+    clearTimeout(expiry);
+    expiry = undefined;
+    losing = lose();
+  };
+  const expire = () => {
+    ctx.log.warn({ engine }, "lost the engine's lease");
+    resign();
   };
   const beat = async () => {
-    const epoch = await claim().catch((error: unknown) => {
-      ctx.log.warn({ err: error }, "could not renew the engine's lease");
-      return undefined;
-    });
-    if (epoch !== undefined && !leading) {
-      leading = true;
-      ctx.log.info({ engine: ctx.engine.name, epoch: Number(epoch) }, "leading the engine");
-      onLead();
-    } else if (leading && Date.now() + EVERY_MS >= heldUntil) {
-      leading = false;
-      ctx.log.warn({ engine: ctx.engine.name }, "lost the engine's lease");
-      await onLose();
+    await losing;
+    // By the process's own clock, which nobody sets, and from before the lease was written.
+    const asked = performance.now();
+    const epoch = await within(TTL_MS, claim(ctx, holder));
+    const left = asked + TTL_MS - MARGIN_MS - performance.now();
+    if (epoch === undefined) {
+      if (expiry) expire();
+    } else if (left > 0) {
+      if (!expiry) ctx.log.info({ engine, epoch: Number(epoch) }, "leading the engine");
+      const isNew = !expiry;
+      clearTimeout(expiry);
+      // Of its own, for a database that does not answer must not hold this up.
+      expiry = setTimeout(expire, left);
+      if (isNew) lead();
     }
   };
 
-  let beating = beat();
-  const tried = beating;
-  const timer = setInterval(() => {
-    beating = beating.then(beat);
-  }, EVERY_MS);
+  const first = Promise.withResolvers<void>();
+  const beats = coalesce(
+    () => beat().finally(first.resolve),
+    (err) => ctx.log.warn({ err }, "could not renew the engine's lease"),
+  );
+  beats.call();
+  const timer = setInterval(beats.call, EVERY_MS);
   return {
-    tried,
+    tried: first.promise,
     stop: async () => {
       clearInterval(timer);
-      await beating;
-      if (leading) await onLose();
-      leading = false;
-      await ctx.store.releaseLease(ctx.engine.name, holder).catch((error: unknown) => {
-        ctx.log.warn({ err: error }, "could not give the engine's lease back");
+      await beats.stop();
+      resign();
+      await losing;
+      await ctx.store.releaseLease(engine, holder).catch((err: unknown) => {
+        ctx.log.warn({ err }, "could not give the engine's lease back");
       });
     },
   };
+}
+
+function claim(ctx: OrchestratorContext, holder: string): Promise<bigint | undefined> {
+  return ctx.store.holdLease({
+    engine: ctx.engine.name,
+    holder,
+    ttlSecs: TTL_MS / 1_000,
+    features: ctx.engine.features(),
+    capacity: ctx.capacity() ?? { vcpus: 0, memoryMib: 0 },
+  });
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = sleep(ms, undefined, { ref: false }).then(() => {
+    throw new Error(`the database did not answer within ${ms} ms`);
+  });
+  return Promise.race([work, late]);
 }

@@ -22,14 +22,11 @@ export function startOrchestrator(ctx: OrchestratorContext): Orchestrator {
     worker = undefined;
     await lost?.stop();
   };
-  const leadership = seekLeadership(
-    ctx,
-    () => {
-      worker = new Worker(ctx);
-      worker.start();
-    },
-    lose,
-  );
+  const lead = () => {
+    worker = new Worker(ctx);
+    worker.start();
+  };
+  const leadership = seekLeadership(ctx, { lead, lose });
   void watchEngine(ctx, () => worker?.observeSoon(), stopping.signal);
   return {
     ready: leadership.tried,

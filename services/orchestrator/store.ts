@@ -1,6 +1,14 @@
 import type { Database } from "../../prisma/database.ts";
 import { holdLease, installationId, listEngines, releaseLease } from "./store/lease.ts";
-import { listBelieved, listDestroyed, listDue, listOpen, listUnwanted } from "./store/work.ts";
+import {
+  isOpen,
+  listBelieved,
+  listDestroyed,
+  listDue,
+  listOpen,
+  listUnknown,
+  listUnwanted,
+} from "./store/work.ts";
 
 export type { DueRun, OpenRun } from "./store/work.ts";
 export type { Database };
@@ -18,6 +26,8 @@ export function createStore(database: Database) {
     listDestroyed: bind(database, listDestroyed),
     listUnwanted: bind(database, listUnwanted),
     listOpen: bind(database, listOpen),
+    isOpen: bind(database, isOpen),
+    listUnknown: bind(database, listUnknown),
     listBelieved: bind(database, listBelieved),
   };
 }

@@ -17,6 +17,7 @@ test("the defaults are those of the README", () => {
       ephemeralLingerSecs: 30,
       startTimeoutSecs: 600,
       queueTimeoutSecs: 3_600,
+      orphanDelaySecs: 600,
     },
     bootstrapApiKey: undefined,
     secretsKey: undefined,
@@ -81,6 +82,7 @@ describe("refuses", () => {
     ["EPHEMERAL_LINGER_SECS", "-5"],
     ["START_TIMEOUT_SECS", "0"],
     ["QUEUE_TIMEOUT_SECS", "1e3"],
+    ["ORPHAN_DELAY_SECS", "-1"],
     ["DRAIN_TIMEOUT_SECS", "9999"],
     ["WAITS_MAX", "many"],
   ])("%s=%s, naming it and not its value", (name, value) => {

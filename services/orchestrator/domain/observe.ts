@@ -3,25 +3,34 @@ import type { Instance } from "../engines/engine.ts";
 import type { OpenRun } from "../store.ts";
 import { endOf, lostMachine } from "./end.ts";
 
+/** What a comparison found that is to be done. */
+export interface Observed {
+  /** Machines that are up and that no open run wants. */
+  unwanted: Instance[];
+  /** Sandboxes that have a machine and do not exist. */
+  unknown: string[];
+}
+
 /**
- * Compares every open run with every machine: machines that ended or vanished are reported, and a
- * machine that no open run wants is stopped.
+ * Compares every open run with every machine, and reports machines that ended or vanished.
  * @param isBusy sandboxes that are being worked on; their state is in motion, so they are left alone
  * @throws EngineUnavailable
  */
 export async function observe(
   ctx: OrchestratorContext,
   isBusy: (sandboxId: string) => boolean,
-): Promise<void> {
+): Promise<Observed> {
   // Rows first: a run that was up before the list was made is in it, or lost.
   const before = await ctx.store.listOpen();
   const machines = await ctx.engine.list();
   const byId = new Map(machines.map((machine) => [machine.sandboxId, machine]));
   for (const run of before) {
-    if (run.phase !== "running" || isBusy(run.sandboxId)) continue;
+    // One that is due is stopped by us, whatever its machine's end looks like.
+    if (run.phase !== "running" || run.due || isBusy(run.sandboxId)) continue;
     await reportGone(ctx, run, byId.get(run.sandboxId));
   }
-  await stopUnwanted(ctx, machines, isBusy);
+  const idle = machines.filter(({ sandboxId }) => !isBusy(sandboxId));
+  return { unwanted: await findUnwanted(ctx, idle), unknown: await findUnknown(ctx, idle) };
 }
 
 async function reportGone(
@@ -36,17 +45,30 @@ async function reportGone(
 }
 
 // Rows again: a machine that was up when the list was made has its open run by now.
-async function stopUnwanted(
+async function findUnwanted(
   ctx: OrchestratorContext,
   machines: readonly Instance[],
-  isBusy: (sandboxId: string) => boolean,
+): Promise<Instance[]> {
+  const up = machines.filter(({ state }) => state === "running");
+  if (up.length === 0) return [];
+  const open = new Map((await ctx.store.listOpen()).map((run) => [run.sandboxId, run.generation]));
+  return up.filter(({ sandboxId, generation }) => open.get(sandboxId) !== generation);
+}
+
+async function findUnknown(
+  ctx: OrchestratorContext,
+  machines: readonly Instance[],
+): Promise<string[]> {
+  if (machines.length === 0) return [];
+  return ctx.store.listUnknown(machines.map(({ sandboxId }) => sandboxId));
+}
+
+/** Stops a machine that no run wanted; asks once more, for now nobody else works on its sandbox. */
+export async function stopUnwanted(
+  ctx: OrchestratorContext,
+  { sandboxId, generation }: Instance,
 ): Promise<void> {
-  const up = machines.filter(({ state, sandboxId }) => state === "running" && !isBusy(sandboxId));
-  if (up.length === 0) return;
-  const open = new Map((await ctx.store.listOpen()).map((run) => [run.sandboxId, run]));
-  for (const { sandboxId, generation } of up) {
-    if (open.get(sandboxId)?.generation === generation || isBusy(sandboxId)) continue;
-    ctx.log.warn({ sandboxId, generation }, "stopping a machine that no run wants");
-    await ctx.engine.stop(sandboxId, ctx.limits.stopGraceMs);
-  }
+  if (await ctx.store.isOpen(sandboxId, generation)) return;
+  ctx.log.warn({ sandboxId, generation }, "stopping a machine that no run wants");
+  await ctx.engine.stop(sandboxId, ctx.limits.stopGraceMs);
 }

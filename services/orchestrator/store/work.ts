@@ -16,13 +16,15 @@ export interface DueRun {
   waiting: boolean;
   /** It waited for longer than it may. */
   queueExpired: boolean;
-  /** Milliseconds that are left to bring the machine up. */
+  /** Milliseconds that are left to bring the machine up; 0: it is too late. */
   startMsLeft: number;
   spec: StoredSpec;
   sealed: Uint8Array | null;
 }
 
 export interface DueQuery {
+  /** Starts, or what is to end: stops and runs at their limit. */
+  kind: "start" | "end";
   limit: number;
   /** Sandboxes that are being worked on. */
   busy: readonly string[];
@@ -36,18 +38,20 @@ export async function listDue(database: Database, query: DueQuery): Promise<DueR
     `SELECT r.sandbox_id AS "sandboxId", r.org_id AS "orgId", s.name, r.generation, r.desired, r.phase,
             coalesce(s.status_reason = 'insufficient_capacity', false) AS waiting,
             r.placed_at IS NULL AND at.now > r.admitted_at + $3::int * interval '1 second' AS "queueExpired",
-            (extract(epoch FROM coalesce(r.placed_at, at.now) + $4::int * interval '1 second' - at.now) * 1000)::int AS "startMsLeft",
+            greatest(0, extract(epoch FROM coalesce(r.placed_at, at.now) + $4::int * interval '1 second' - at.now) * 1000)::int AS "startMsLeft",
             s.spec, sealed.sealed
      FROM sandbox.runs r
      JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL
      LEFT JOIN sandbox.sealed_specs sealed ON sealed.sandbox_id = s.id,
-     LATERAL (SELECT clock_timestamp() AS now) at
-     WHERE r.due_at <= clock_timestamp() AND r.sandbox_id <> ALL($2::uuid[])
+     LATERAL (SELECT now() AS now) at
+     WHERE r.due_at <= now() AND r.sandbox_id <> ALL($2::uuid[])
+       AND (r.desired = 'running' AND r.phase = 'starting') = $5::boolean
      ORDER BY r.due_at LIMIT $1::int`,
     query.limit,
     query.busy,
     query.queueTimeoutSecs,
     query.startTimeoutSecs,
+    query.kind === "start",
   );
 }
 
@@ -87,13 +91,40 @@ export interface OpenRun {
   generation: number;
   phase: "starting" | "running";
   runningAt: Date | null;
+  /** It is to be stopped, or has reached its limit. */
+  due: boolean;
 }
 
 export async function listOpen(database: Database): Promise<OpenRun[]> {
   return database.query<OpenRun>(
-    `SELECT sandbox_id AS "sandboxId", generation, phase, running_at AS "runningAt"
+    `SELECT sandbox_id AS "sandboxId", generation, phase, running_at AS "runningAt",
+            coalesce(due_at <= now(), false) AS due
      FROM sandbox.runs WHERE closed_at IS NULL`,
   );
+}
+
+/** Whether a run is open. */
+export async function isOpen(
+  database: Database,
+  sandboxId: string,
+  generation: number,
+): Promise<boolean> {
+  const rows = await database.query(
+    "SELECT generation FROM sandbox.runs WHERE sandbox_id = $1::uuid AND generation = $2::int AND closed_at IS NULL",
+    sandboxId,
+    generation,
+  );
+  return rows.length > 0;
+}
+
+/** Which of these sandboxes do not exist, not even as destroyed. */
+export async function listUnknown(database: Database, ids: readonly string[]): Promise<string[]> {
+  const rows = await database.query<{ id: string }>(
+    `SELECT given.id FROM unnest($1::uuid[]) AS given (id)
+     WHERE NOT EXISTS (SELECT FROM sandbox.sandboxes s WHERE s.id = given.id)`,
+    ids,
+  );
+  return rows.map(({ id }) => id);
 }
 
 /** The machines that the database believes to be up, for an engine that keeps them in memory only. */

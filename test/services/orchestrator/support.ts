@@ -21,7 +21,7 @@ import type { Sandbox } from "../../../services/sandbox/domain/sandbox.ts";
 import { createHint } from "../../../services/sandbox/hint.ts";
 import { createSandboxService } from "../../../services/sandbox/service.ts";
 import { createStore } from "../../../services/sandbox/store.ts";
-import { createTestDatabase } from "../../support/database.ts";
+import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { createInput, newCaller } from "../sandbox/support.ts";
 
 const quiet = pino({ level: "silent" });
@@ -43,11 +43,16 @@ export interface System {
 
 export interface SystemOptions {
   engine?: Partial<SimulatedOptions>;
-  limits?: { queueTimeoutSecs?: number; startTimeoutSecs?: number };
+  limits?: { queueTimeoutSecs?: number; startTimeoutSecs?: number; orphanDelaySecs?: number };
+  /** What opens sealed credentials; else they are not sealed. */
+  unseal?: (sealed: Uint8Array) => Uint8Array;
+  /** A migrated database; else one of its own. */
+  at?: TestDatabase;
 }
 
-export async function createSystem({ engine: given, limits }: SystemOptions = {}): Promise<System> {
-  const test = await createTestDatabase();
+export async function createSystem(options: SystemOptions = {}): Promise<System> {
+  const { engine: given, limits, unseal = (sealed: Uint8Array) => sealed } = options;
+  const test = options.at ?? (await createTestDatabase());
   const database = openDatabase(test.url, { poolSize: 10 });
   const store = createStore(database);
   const ctx: SandboxContext = {
@@ -70,8 +75,14 @@ export async function createSystem({ engine: given, limits }: SystemOptions = {}
       sandboxes: createClient(SandboxService, transport),
       engine,
       log: quiet,
-      unseal: (sealed) => sealed,
-      limits: { queueTimeoutSecs: 60, startTimeoutSecs: 60, stopGraceMs: 1_000, ...limits },
+      unseal,
+      limits: {
+        queueTimeoutSecs: 60,
+        startTimeoutSecs: 60,
+        stopGraceMs: 1_000,
+        orphanDelaySecs: 600,
+        ...limits,
+      },
     });
     running.push(orchestrator);
     return orchestrator;
