@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { EventEmitter, on } from "node:events";
+import { EventEmitter, once } from "node:events";
 import type { Change } from "./domain/sandbox.ts";
 
 /** A change and the cursor behind it; `change` undefined: anything may have changed. */
@@ -35,21 +35,29 @@ export function createChanges(memory = 10_000): Changes {
       .map((change, i) => ({ cursor: cursorAt(seen + i + 1), change }));
   };
 
+  const published = (signal: AbortSignal) =>
+    once(emitter, "change", { signal }).then(
+      () => true,
+      () => false,
+    );
+
   return {
     publish(change) {
       sequence += 1;
       recent.push(change);
       // Trimmed in strides, for a shift an event would move the whole memory each time.
       if (recent.length >= memory * 2) recent.splice(0, recent.length - memory);
-      emitter.emit("change", { cursor: cursorAt(sequence), change } satisfies Watched);
+      emitter.emit("change");
     },
     async *watch(cursor, signal) {
-      const live = on(emitter, "change", { signal });
-      yield* missedSince(cursor);
-      try {
-        for await (const [watched] of live) yield watched as Watched;
-      } catch (error) {
-        if (!signal.aborted) throw error;
+      // Every watcher reads from the one memory, so a slow one costs nothing but a reset.
+      let seen = cursor;
+      while (!signal.aborted) {
+        for (const watched of missedSince(seen)) {
+          seen = watched.cursor;
+          yield watched;
+        }
+        if (seen === cursorAt(sequence) && !(await published(signal))) return;
       }
     },
   };

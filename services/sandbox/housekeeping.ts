@@ -12,9 +12,13 @@ export function startHousekeeping(
   ctx: SandboxContext,
   onError: (error: unknown) => void,
 ): { stop(): Promise<void> } {
-  let running = Promise.resolve();
+  let running: Promise<void> | undefined;
   const timer = setInterval(() => {
-    running = running.then(() => expire(ctx)).catch(onError);
+    running ??= expire(ctx, onError)
+      .catch(onError)
+      .finally(() => {
+        running = undefined;
+      });
   }, EVERY_MS);
   return {
     stop: async () => {
@@ -24,13 +28,16 @@ export function startHousekeeping(
   };
 }
 
-async function expire(ctx: SandboxContext): Promise<void> {
-  for (const { id, orgId } of await ctx.store.listExpired(AT_ONCE)) {
-    try {
-      await destroySandbox(ctx, { orgId, actor: ACTOR }, { id });
-    } catch (error) {
-      // Somebody else was faster.
-      if (!(error instanceof ServiceError && error.reason === "SANDBOX_NOT_FOUND")) throw error;
-    }
+async function expire(ctx: SandboxContext, onError: (error: unknown) => void): Promise<void> {
+  const expired = await ctx.store.listExpired(AT_ONCE);
+  await Promise.all(expired.map((sandbox) => destroy(ctx, sandbox).catch(onError)));
+}
+
+async function destroy(ctx: SandboxContext, { id, orgId }: { id: string; orgId: string }) {
+  try {
+    await destroySandbox(ctx, { orgId, actor: ACTOR }, { id });
+  } catch (error) {
+    // Somebody else was faster.
+    if (!(error instanceof ServiceError && error.reason === "SANDBOX_NOT_FOUND")) throw error;
   }
 }

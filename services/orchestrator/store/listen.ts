@@ -35,6 +35,8 @@ export function listenForWork(
     } catch (error) {
       onError(error);
       again();
+      // One that connected and could not listen would stay.
+      await next.end().catch(onError);
     }
   };
   void connect();

@@ -104,7 +104,7 @@ export async function listExpired(
 ): Promise<{ id: string; orgId: string }[]> {
   const rows = await database.query<{ id: string; org_id: string }>(
     `SELECT id, org_id FROM sandbox.sandboxes
-     WHERE expires_at <= clock_timestamp() AND destroyed_at IS NULL ORDER BY expires_at LIMIT $1::int`,
+     WHERE expires_at <= now() AND destroyed_at IS NULL ORDER BY expires_at LIMIT $1::int`,
     limit,
   );
   return rows.map(({ id, org_id }) => ({ id, orgId: org_id }));

@@ -40,8 +40,8 @@ async function contend(losing: () => Promise<void> = async () => {}): Promise<Co
   const leadership = seekLeadership(ctx, {
     lead: () => {
       leading = true;
-      const others = contenders.filter((contender) => contender.leads());
-      mostAtOnce = Math.max(mostAtOnce, 1 + others.length);
+      const leaders = contenders.filter((contender) => contender.leads());
+      mostAtOnce = Math.max(mostAtOnce, leaders.length);
     },
     lose: async () => {
       leading = false;

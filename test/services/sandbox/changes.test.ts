@@ -51,3 +51,17 @@ test("one that was away for too long, or comes from another process, is told to 
   const foreign = await take(createChanges(), "", 1);
   expect(generations(await take(changes, foreign[0]?.cursor ?? "", 1))).toEqual(["reset"]);
 });
+
+test("a watcher that is too slow is told to read, and goes on from there", async () => {
+  const changes = createChanges(2);
+  const stop = new AbortController();
+  const watching = changes.watch("", stop.signal);
+  await watching.next();
+  for (let i = 1; i <= 9; i += 1) changes.publish(change(i));
+  const seen = [await watching.next()];
+  changes.publish(change(10));
+  seen.push(await watching.next());
+  expect(generations(seen.flatMap(({ value }) => value ?? []))).toEqual(["reset", 10]);
+  stop.abort();
+  expect(await watching.next()).toEqual({ done: true, value: undefined });
+});
