@@ -49,7 +49,7 @@ run AS (
   SELECT m.id, m.generation, m.org_id,
          (m.spec->'resources'->>'vcpus')::int, (m.spec->'resources'->>'memoryMib')::int,
          (m.spec->'resources'->>'diskSizeMib')::int, m.ephemeral, sandbox.limit_secs(m.spec),
-         'running', 'starting', at.now, at.now
+         'running', 'starting', at.now, clock_timestamp()
   FROM moved m JOIN target t USING (id),
        LATERAL (SELECT greatest(clock_timestamp(), t.stopped_at) AS now) at
   RETURNING admitted_at
@@ -71,7 +71,7 @@ moved AS (
 ),
 run AS (
   UPDATE sandbox.runs r
-  SET desired = 'stopped', stop_admitted_at = at.now, due_at = at.now
+  SET desired = 'stopped', stop_admitted_at = at.now, due_at = clock_timestamp()
   FROM moved m, LATERAL (SELECT greatest(clock_timestamp(), m.created_at) AS now) at
   WHERE r.sandbox_id = m.id AND r.generation = m.generation AND r.closed_at IS NULL
   RETURNING r.stop_admitted_at

@@ -27,7 +27,7 @@ const CHANGED = "id, status, generation, destroyed_at IS NOT NULL AS destroyed";
 // Refers to the locked row, so the clock is read after the lock is had.
 const NOW = "LATERAL (SELECT greatest(clock_timestamp(), t.created_at) AS now) at";
 // What the engine says, within what can be true here.
-const UP = "least(greatest($3::timestamptz, r.admitted_at), at.now)";
+const UP = "least(greatest($3::timestamptz, r.admitted_at, r.placed_at), at.now)";
 // Three hundred years stand for longer limits, which no timestamp can hold.
 const LIMIT = "least(r.limit_secs, 10000000000) * interval '1 second'";
 const SYSTEM = `'{"kind": "system", "code": "engine", "label": "Engine"}'`;

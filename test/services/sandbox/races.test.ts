@@ -120,3 +120,33 @@ test("what an engine says of a failure is kept though PostgreSQL cannot hold all
   expect(lastFailureMessage).toMatch(/^exec failed: x+…$/);
   expect(lastFailureMessage?.length).toBeLessThan(5_000);
 });
+
+test("an engine's clock that counts in milliseconds does not start a machine before it was placed", async () => {
+  const { id } = await createSandbox(bench.ctx, caller, createInput({}, { start: true }));
+  await report(bench.ctx, id, 1, { kind: "placed" });
+  const startedAt = new Date(Date.now() - 60_000);
+  await report(bench.ctx, id, 1, { kind: "running", startedAt });
+  const [row] = await bench.database.query(
+    "SELECT running_at >= placed_at AS ordered FROM sandbox.runs WHERE sandbox_id = $1::uuid",
+    id,
+  );
+  expect(row).toEqual({ ordered: true });
+});
+
+test("a clock that was set back delays neither a start nor a stop", async () => {
+  const { id } = await createSandbox(bench.ctx, caller, createInput());
+  await bench.database.query(
+    `UPDATE sandbox.sandboxes SET created_at = now() + interval '1 hour', stopped_at = now() + interval '1 hour',
+       status = 'stopped' WHERE id = $1::uuid RETURNING id`,
+    id,
+  );
+  const due = () =>
+    bench.database.query(
+      "SELECT due_at <= clock_timestamp() AS now FROM sandbox.runs WHERE sandbox_id = $1::uuid",
+      id,
+    );
+  await change.startSandbox(bench.ctx, caller, { id });
+  expect(await due()).toEqual([{ now: true }]);
+  await change.stopSandbox(bench.ctx, caller, { id });
+  expect(await due()).toEqual([{ now: true }]);
+});
