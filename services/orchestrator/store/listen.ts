@@ -15,8 +15,9 @@ export function listenForWork(
   let retry: NodeJS.Timeout | undefined;
   let stopped = false;
 
-  const again = () => {
-    if (stopped || retry) return;
+  // The late end of a connection that has been replaced is no reason for one more.
+  const again = (ended: pg.Client) => {
+    if (stopped || retry || ended !== client) return;
     retry = setTimeout(() => {
       retry = undefined;
       void connect();
@@ -27,14 +28,14 @@ export function listenForWork(
     client = next;
     next.on("notification", onHint);
     next.on("error", onError);
-    next.on("end", again);
+    next.on("end", () => again(next));
     try {
       await next.connect();
       await next.query("LISTEN sandgate_work");
       onHint();
     } catch (error) {
       onError(error);
-      again();
+      again(next);
       // One that connected and could not listen would stay.
       await next.end().catch(onError);
     }

@@ -32,7 +32,7 @@ export interface DueQuery {
   startTimeoutSecs: number;
 }
 
-/** Open runs of living sandboxes that are due, the longest waiting first. */
+/** Open runs of living sandboxes that are due: organizations take turns, each with its oldest first. */
 export async function listDue(database: Database, query: DueQuery): Promise<DueRun[]> {
   return database.query<DueRun>(
     `SELECT r.sandbox_id AS "sandboxId", r.org_id AS "orgId", s.name, r.generation, r.desired, r.phase,
@@ -40,13 +40,16 @@ export async function listDue(database: Database, query: DueQuery): Promise<DueR
             r.placed_at IS NULL AND at.now > r.admitted_at + $3::int * interval '1 second' AS "queueExpired",
             greatest(0, extract(epoch FROM coalesce(r.placed_at, at.now) + $4::int * interval '1 second' - at.now) * 1000)::int AS "startMsLeft",
             s.spec, sealed.sealed
-     FROM sandbox.runs r
+     FROM (
+       SELECT *, row_number() OVER (PARTITION BY org_id ORDER BY admitted_at) AS turn
+       FROM sandbox.runs
+       WHERE due_at <= now() AND sandbox_id <> ALL($2::uuid[])
+         AND (desired = 'running' AND phase = 'starting') = $5::boolean
+     ) r
      JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL
      LEFT JOIN sandbox.sealed_specs sealed ON sealed.sandbox_id = s.id,
      LATERAL (SELECT now() AS now) at
-     WHERE r.due_at <= now() AND r.sandbox_id <> ALL($2::uuid[])
-       AND (r.desired = 'running' AND r.phase = 'starting') = $5::boolean
-     ORDER BY r.due_at LIMIT $1::int`,
+     ORDER BY r.turn, r.due_at LIMIT $1::int`,
     query.limit,
     query.busy,
     query.queueTimeoutSecs,

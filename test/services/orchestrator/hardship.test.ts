@@ -2,8 +2,10 @@ import { afterEach, expect, test, vi } from "vitest";
 import { EngineUnavailable } from "../../../services/orchestrator/engines/engine.ts";
 import { createSimulatedEngine } from "../../../services/orchestrator/engines/simulated.ts";
 import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
+import { createSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
 import { FEATURES } from "../../../services/sandbox/domain/requirements.ts";
 import type { Status } from "../../../services/sandbox/domain/sandbox.ts";
+import { createInput, newCaller } from "../sandbox/support.ts";
 import { believed, createSystem, type System, type SystemOptions } from "./support.ts";
 
 // What goes wrong around an orchestrator, and what must go on all the same.
@@ -140,4 +142,36 @@ test("a machine of no known sandbox is stopped, and in the end removed", async (
     .poll(async () => (await engine.list()).map(({ sandboxId }) => sandboxId), { timeout: 20_000 })
     .toEqual([kept.id]);
   expect(await system.get(kept.id)).toMatchObject({ status: "running", generation: 1 });
+});
+
+test("a restart of a sandbox whose old machine could not be stopped in time has one machine", async () => {
+  const system = await start({ limits: { startTimeoutSecs: 1 } });
+  const { ctx, caller, engine } = system;
+  engine.settings.delays.start = 60_000;
+  const { id } = await system.create();
+  await reaches(system, id, "failed");
+  engine.settings.delays.start = 0;
+  await change.startSandbox(ctx, caller, { id });
+  expect(await reaches(system, id, "running")).toMatchObject({
+    generation: 2,
+    lastFailureMessage: null,
+  });
+  expect(await engine.list()).toMatchObject([{ sandboxId: id, generation: 2, state: "running" }]);
+});
+
+test("starts take turns among organizations, the oldest of each first", async () => {
+  const system = await start();
+  system.engine.settings.delays.start = 300;
+  const started: string[] = [];
+  system.engine.settings.faultOf = ({ orgId }) => {
+    started.push(orgId);
+    return undefined;
+  };
+  const other = newCaller();
+  const many = Array.from({ length: 3 * MANY }, () => system.create());
+  await Promise.all(many);
+  await createSandbox(system.ctx, other, createInput({}, { start: true }));
+  await expect.poll(() => started.length, { timeout: 15_000 }).toBe(3 * MANY + 1);
+  // Those that were under way when it came, and one round of turns.
+  expect(started.indexOf(other.orgId)).toBeLessThan(2 * MANY);
 });
