@@ -9,6 +9,7 @@ import { type Requirement, requirements, unsupported } from "./requirements.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { generateSlug } from "./slug.ts";
 import type { SandboxSpec, SealedSpec } from "./spec.ts";
+import { sizeFaults } from "./spec-size.ts";
 
 export interface CreateSandbox {
   /** Empty: the slug. */
@@ -29,7 +30,7 @@ export async function createSandbox(
   caller: Caller,
   input: CreateSandbox,
 ): Promise<Sandbox> {
-  const faults = unknownReferences(input.spec);
+  const faults = [...unknownReferences(input.spec), ...sizeFaults(input.spec)];
   if (faults.length > 0) throw invalidRequest(inSpec(faults));
   const needs = requirements(input.spec, input.sealed.patches.length);
   const spec = canonicalSpec(input.spec);

@@ -193,3 +193,16 @@ describe("with a living engine", () => {
     expect(run).toEqual({ secs: 60 });
   });
 });
+
+test("a spec that no list could carry is refused at its largest part; patches do not count", async () => {
+  await setEngine(bench.database);
+  const file = { path: "/f", content: "x".repeat(2_000_000) };
+  const patches = [{ kind: { case: "text" as const, value: file } }];
+  const small = createInput({ patches, env: [{ key: "A", value: "x".repeat(900_000) }] });
+  await expect(createSandbox(bench.ctx, caller, small)).resolves.toBeDefined();
+  const large = createInput({ env: [{ key: "A", value: "x".repeat(1_100_000) }] });
+  await expect(createSandbox(bench.ctx, caller, large)).rejects.toMatchObject({
+    reason: "INVALID_REQUEST",
+    faults: [{ field: "spec.env" }],
+  });
+});
