@@ -17,7 +17,7 @@ export interface ChosenEngine {
 
 /**
  * The engine that the settings ask for; `auto` takes docker when it answers.
- * @throws StartupError where docker was asked for and does not answer
+ * @throws StartupError where docker was asked for, or has led here before, and does not answer
  */
 export async function chooseEngine(
   config: EngineConfig,
@@ -34,7 +34,17 @@ export async function chooseEngine(
     return { engine: createDockerEngine({ installationId, docker, log }), why };
   }
   if (config.choice === "docker") throw new StartupError(`ENGINE=docker, but ${why}`);
+  if (await hasRunOn("docker", database))
+    throw new StartupError(
+      `${why}, and this installation's sandboxes are there; start Docker, or set ENGINE=simulated`,
+    );
   return { engine: await simulated(database), why };
+}
+
+// `auto` must not take sandboxes that are real for simulated ones because Docker starts later.
+async function hasRunOn(name: string, database: Database): Promise<boolean> {
+  const engines = await createStore(database).listEngines();
+  return engines.some((engine) => engine.name === name);
 }
 
 // Its machines are only in memory; the database knows which were up when the last process ended.
