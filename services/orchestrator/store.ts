@@ -1,3 +1,4 @@
+import { bind } from "../../prisma/bind.ts";
 import type { Database } from "../../prisma/database.ts";
 import { holdLease, installationId, listEngines, releaseLease } from "./store/lease.ts";
 import {
@@ -30,11 +31,4 @@ export function createStore(database: Database) {
     listUnknown: bind(database, listUnknown),
     listBelieved: bind(database, listBelieved),
   };
-}
-
-function bind<Args extends unknown[], Result>(
-  database: Database,
-  query: (database: Database, ...args: Args) => Result,
-): (...args: Args) => Result {
-  return (...args) => query(database, ...args);
 }

@@ -1,3 +1,4 @@
+import { bind } from "../../prisma/bind.ts";
 import type { Database } from "../../prisma/database.ts";
 import { refusal } from "../../prisma/database.ts";
 import { destroySandbox, renameSandbox, startSandbox, stopSandbox } from "./store/change.ts";
@@ -41,13 +42,6 @@ export function createStore(database: Database) {
       await database.query("SELECT count(pg_notify('sandgate_work', ''))");
     },
   };
-}
-
-function bind<Args extends unknown[], Result>(
-  database: Database,
-  query: (database: Database, ...args: Args) => Result,
-): (...args: Args) => Result {
-  return (...args) => query(database, ...args);
 }
 
 /** Which of a sandbox's names is taken, where that is why a statement was refused. */
