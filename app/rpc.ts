@@ -7,9 +7,6 @@ import type { Logger } from "../runtime/log.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
 
-/** The token opens every organization, so its port is for programs on this machine. */
-const HOST = "127.0.0.1";
-
 interface RpcOptions {
   config: Config;
   log: Logger;
@@ -25,14 +22,14 @@ interface RpcOptions {
  */
 export async function startRpc(options: RpcOptions): Promise<string | undefined> {
   const { config, log, lifecycle, routes, ready } = options;
-  const { port, serviceToken } = config.rpc;
+  const { host, port, serviceToken } = config.rpc;
   if (port === undefined) return undefined;
   const token = serviceToken ?? (await keepSecretFile(tokenFileOf(config), newToken));
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host: HOST, port, routes, token, ready, log }),
+    start: () => listenRpc({ host, port, routes, token, ready, log }),
     end: (listening) => listening.close(),
   });
-  return `${HOST}:${server.port}`;
+  return `${host}:${server.port}`;
 }
 
 /** Where a generated service token is kept. */

@@ -25,6 +25,14 @@ export class EnvReader {
     });
   }
 
+  /** A decimal number from `min` to `max`, such as `1.5`. */
+  decimal(name: string, min: number, max: number): number | undefined {
+    return this.#parse(name, `a number from ${min} to ${max}`, (text) => {
+      const value = /^\d{1,9}(\.\d{1,9})?$/.test(text) ? Number(text) : Number.NaN;
+      return value >= min && value <= max ? value : undefined;
+    });
+  }
+
   choice<T extends string>(name: string, choices: readonly T[], fallback: T): T {
     const find = (text: string) => choices.find((choice) => choice === text);
     return this.#parse(name, `one of ${choices.join(", ")}`, find) ?? fallback;

@@ -5,9 +5,11 @@ import { StartupError } from "./errors.ts";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
+export const NETWORK_POLICY_CHOICES = ["enforced", "unenforced"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type EngineChoice = (typeof ENGINE_CHOICES)[number];
+export type NetworkPolicyChoice = (typeof NETWORK_POLICY_CHOICES)[number];
 
 /** Every setting, typed and checked; each part of the program is given only its own. */
 export interface Config {
@@ -39,8 +41,11 @@ export interface GatewayConfig {
 }
 
 export interface RpcConfig {
-  /** On loopback; 0: any free one; undefined: off. */
+  host: string;
+  /** 0: any free one; undefined: off. */
   port: number | undefined;
+  /** Where a role that runs alone finds the others, such as `http://127.0.0.1:9091`. */
+  urls: Record<"sandbox" | "orchestrator" | "organization", string | undefined>;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
 }
@@ -49,6 +54,10 @@ export interface EngineConfig {
   choice: EngineChoice;
   /** Such as `unix:///var/run/docker.sock`; undefined: Docker's default. */
   dockerHost: string | undefined;
+  /** `unenforced`: the operator accepts that network policies are not kept. */
+  dockerNetworkPolicy: NetworkPolicyChoice;
+  /** An OCI runtime that the daemon knows, such as `runsc`; undefined: the daemon's default. */
+  dockerRuntime: string | undefined;
 }
 
 export interface OrchestratorConfig {
@@ -60,6 +69,12 @@ export interface OrchestratorConfig {
   startTimeoutSecs: number;
   /** From admission to placement. */
   queueTimeoutSecs: number;
+  /** From a stop's admission to the machine's end. */
+  stopTimeoutSecs: number;
+  /** How many vCPUs may be placed for each that the host has. */
+  cpuOvercommit: number;
+  /** How much memory may be placed for each byte that the host has. */
+  memoryOvercommit: number;
   /** How long a machine is kept whose sandbox does not exist. */
   orphanDelaySecs: number;
 }
@@ -75,15 +90,19 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
     log: { level: read.choice("LOG_LEVEL", LOG_LEVELS, "info") },
     gateway: {
-      host:
-        read.match("HOST", (text) => /^[\w.:-]+$/.test(text), "a host name or an IP address") ??
-        "127.0.0.1",
+      host: host(read, "HOST"),
       port: read.integer("PORT", 0, 65_535) ?? 8080,
       corsOrigins: read.origins("CORS_ORIGINS"),
       waitsMax: read.integer("WAITS_MAX", 0, 1_000_000) ?? 10_000,
     },
     rpc: {
+      host: host(read, "RPC_HOST"),
       port: read.integer("RPC_PORT", 0, 65_535),
+      urls: {
+        sandbox: read.url("SANDBOX_URL", ["http:", "https:"]),
+        orchestrator: read.url("ORCHESTRATOR_URL", ["http:", "https:"]),
+        organization: read.url("ORGANIZATION_URL", ["http:", "https:"]),
+      },
       serviceToken: read.match(
         "SERVICE_TOKEN",
         (text) => /^[\x21-\x7e]{16,}$/.test(text),
@@ -93,12 +112,21 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     engine: {
       choice: read.choice("ENGINE", ENGINE_CHOICES, "auto"),
       dockerHost: read.url("DOCKER_HOST", ["unix:", "tcp:", "http:", "https:"]),
+      dockerNetworkPolicy: read.choice("DOCKER_NETWORK_POLICY", NETWORK_POLICY_CHOICES, "enforced"),
+      dockerRuntime: read.match(
+        "DOCKER_RUNTIME",
+        (text) => /^[\w.-]+$/.test(text),
+        "the name of an OCI runtime that the Docker daemon knows",
+      ),
     },
     orchestrator: {
       stopGraceSecs: read.integer("STOP_GRACE_SECS", 0, 3_600) ?? 5,
       ephemeralLingerSecs: read.integer("EPHEMERAL_LINGER_SECS", 0, 86_400) ?? 30,
       startTimeoutSecs: read.integer("START_TIMEOUT_SECS", 1, 86_400) ?? 600,
       queueTimeoutSecs: read.integer("QUEUE_TIMEOUT_SECS", 1, 604_800) ?? 3_600,
+      stopTimeoutSecs: read.integer("STOP_TIMEOUT_SECS", 1, 86_400) ?? 300,
+      cpuOvercommit: read.decimal("CPU_OVERCOMMIT", 0.1, 1_000) ?? 16,
+      memoryOvercommit: read.decimal("MEMORY_OVERCOMMIT", 0.1, 1_000) ?? 1,
       orphanDelaySecs: read.integer("ORPHAN_DELAY_SECS", 0, 604_800) ?? 600,
     },
     bootstrapApiKey: read.match("BOOTSTRAP_API_KEY", isApiKey, API_KEY_FORM),
@@ -107,4 +135,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   };
   if (read.faults.length > 0) throw new StartupError(read.faults.join("; "));
   return config;
+}
+
+function host(read: EnvReader, name: string): string {
+  const isHost = (text: string) => /^[\w.:-]+$/.test(text);
+  return read.match(name, isHost, "a host name or an IP address") ?? "127.0.0.1";
 }

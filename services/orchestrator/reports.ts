@@ -7,12 +7,7 @@ import {
   type SandboxService,
 } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { End } from "./domain/end.ts";
-
-/** A run of a sandbox. */
-export interface RunKey {
-  sandboxId: string;
-  generation: number;
-}
+import type { RunKey } from "./engines/engine.ts";
 
 /** The sandbox service's ear; each answers whether the report changed anything. */
 export type Reports = ReturnType<typeof createReports>;

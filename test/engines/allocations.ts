@@ -3,22 +3,33 @@ import type { Allocation, EngineSpec } from "../../services/orchestrator/engines
 import { IMAGES } from "../support/images.ts";
 
 /** What a test changes of a plain spec. */
-export type SpecChanges = Partial<Omit<EngineSpec, "runtime">> & {
+export type SpecChanges = Partial<Omit<EngineSpec, "runtime" | "network">> & {
   runtime?: Partial<EngineSpec["runtime"]>;
+  network?: Partial<EngineSpec["network"]>;
 };
 
 /** A start of a small sandbox that idles. */
 export function allocate(
-  { runtime, ...changes }: SpecChanges = {},
+  { runtime, network, ...changes }: SpecChanges = {},
   rest: Partial<Omit<Allocation, "spec">> = {},
 ): Allocation {
-  const ownRuntime = { cmd: null, entrypoint: null, shell: null, user: null, workdir: null };
+  const ownRuntime = {
+    cmd: null,
+    entrypoint: null,
+    shell: null,
+    user: null,
+    workdir: null,
+    logLevel: null,
+    scripts: {},
+  };
   return {
     sandboxId: uuid(),
     orgId: uuid(),
     generation: 1,
     name: "brave-otter-42",
     registry: { mode: "anonymous" },
+    hasRun: false,
+    patches: [],
     ...rest,
     spec: {
       image: IMAGES.busybox.name,
@@ -28,7 +39,9 @@ export function allocate(
       labels: {},
       rlimits: [],
       mounts: [],
-      network: { enabled: false },
+      network: { enabled: false, policy: null, maxConnections: null, ...network },
+      lifecycle: { idleTimeoutSecs: null },
+      init: null,
       pullPolicy: "if_missing",
       securityProfile: "default",
       ...changes,
@@ -38,7 +51,7 @@ export function allocate(
 
 /** The next start of the same sandbox. */
 export function nextStart(allocation: Allocation): Allocation {
-  return { ...allocation, generation: allocation.generation + 1 };
+  return { ...allocation, generation: allocation.generation + 1, hasRun: true };
 }
 
 /** A signal that is never aborted. */

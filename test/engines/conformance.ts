@@ -58,6 +58,7 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
         endedAt: null,
         exitCode: null,
         outOfMemory: false,
+        workloadEndedAt: null,
       });
       expect(await start(allocation)).toEqual(first);
       expect(await listed(allocation)).toEqual(first);
@@ -79,7 +80,7 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
     it("of a generation that has ended does not run it twice", async () => {
       const allocation = allocate();
       await start(allocation);
-      await engine.stop(allocation.sandboxId, 0);
+      await engine.stop(allocation, 0);
       const ended = await listed(allocation);
       expect(ended?.state).toBe("ended");
       expect(await start(allocation)).toEqual(ended);
@@ -90,7 +91,7 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
     it("follows a machine that has ended", async () => {
       const allocation = allocate();
       await start(allocation);
-      const ended = await engine.stop(allocation.sandboxId, 0);
+      const ended = await engine.stop(allocation, 0);
       const second = await start(nextStart(allocation));
       expect(second).toMatchObject({ generation: 2, state: "running", endedAt: null });
       expect(second.startedAt?.getTime()).toBeGreaterThanOrEqual(
@@ -119,7 +120,7 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
     it("ends the machine and keeps it listed", async () => {
       const allocation = allocate();
       const { startedAt } = await start(allocation);
-      const ended = await engine.stop(allocation.sandboxId, 5_000);
+      const ended = await engine.stop(allocation, 5_000);
       expect(ended).toMatchObject({ generation: 1, state: "ended", startedAt, outOfMemory: false });
       expect(ended?.endedAt?.getTime()).toBeGreaterThanOrEqual(startedAt?.getTime() ?? Infinity);
       expect(await listed(allocation)).toEqual(ended);
@@ -128,18 +129,27 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
     it("asks first, and kills after the grace", async () => {
       const asked = allocate();
       await start(asked);
-      expect(await engine.stop(asked.sandboxId, 20_000)).toMatchObject({ exitCode: 128 + 15 });
+      expect(await engine.stop(asked, 20_000)).toMatchObject({ exitCode: 128 + 15 });
       const clinging = harness.thatClings(allocate());
       await start(clinging);
-      expect(await engine.stop(clinging.sandboxId, 1_000)).toMatchObject({ exitCode: 128 + 9 });
+      expect(await engine.stop(clinging, 1_000)).toMatchObject({ exitCode: 128 + 9 });
+    });
+
+    it("of an earlier run leaves the machine of a later one alone", async () => {
+      const allocation = allocate();
+      await start(allocation);
+      await engine.stop(allocation, 0);
+      const second = await start(nextStart(allocation));
+      expect(await engine.stop(allocation, 0)).toEqual(second);
+      expect(await listed(allocation)).toEqual(second);
     });
 
     it("is repeatable, and nothing to stop is no error", async () => {
       const allocation = allocate();
-      expect(await engine.stop(allocation.sandboxId, 0)).toBeUndefined();
+      expect(await engine.stop(allocation, 0)).toBeUndefined();
       await start(allocation);
-      const ended = await engine.stop(allocation.sandboxId, 0);
-      expect(await engine.stop(allocation.sandboxId, 0)).toEqual(ended);
+      const ended = await engine.stop(allocation, 0);
+      expect(await engine.stop(allocation, 0)).toEqual(ended);
     });
   });
 
@@ -151,7 +161,7 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
       await Promise.all([engine.remove(sandboxId), engine.remove(sandboxId)]);
       expect(await listed(allocation)).toBeUndefined();
       await engine.remove(sandboxId);
-      expect(await engine.stop(sandboxId, 0)).toBeUndefined();
+      expect(await engine.stop(allocation, 0)).toBeUndefined();
     });
   });
 

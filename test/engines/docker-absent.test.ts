@@ -40,7 +40,7 @@ describe("docker engine without its daemon", () => {
     const answers = [
       engine.capacity(),
       engine.list(),
-      engine.stop("some", 0),
+      engine.stop({ sandboxId: "some", generation: 1 }, 0),
       engine.remove("some"),
       engine.ensureRunning(allocate(), UNHURRIED),
       engine.watch(UNHURRIED)[Symbol.asyncIterator]().next(),

@@ -36,7 +36,13 @@ describe("a container's state", () => {
       StartedAt: never,
       FinishedAt: never,
     });
-    const nothing = { startedAt: null, endedAt: null, exitCode: null, outOfMemory: false };
+    const nothing = {
+      startedAt: null,
+      endedAt: null,
+      exitCode: null,
+      outOfMemory: false,
+      workloadEndedAt: null,
+    };
     expect(instanceOf(name, created)).toMatchObject({ state: "created", ...nothing });
     const renamed = { ...name, after: startedAt.getTime() };
     expect(instanceOf(renamed, state({}))).toMatchObject({ state: "created", ...nothing });

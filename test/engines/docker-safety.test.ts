@@ -26,10 +26,10 @@ describeWithDocker("docker engine: after a crash, and beside others", ({ host })
   it("starts what was renamed for a restart and not started", async () => {
     const sandbox = allocate();
     const { startedAt } = await start(sandbox);
-    await engine.stop(sandbox.sandboxId, 0);
+    await engine.stop(sandbox, 0);
     await container(sandbox).rename({ name: markedName(sandbox, startedAt) });
     const created = { generation: 2, state: "created", startedAt: null, endedAt: null };
-    expect(await engine.stop(sandbox.sandboxId, 0)).toMatchObject(created);
+    expect(await engine.stop(sandbox, 0)).toMatchObject(created);
     expect(await stateOf(sandbox)).toMatchObject(created);
     const again = nextStart(sandbox);
     expect(await anew().ensureRunning(again, UNHURRIED)).toMatchObject({ state: "running" });
@@ -41,7 +41,7 @@ describeWithDocker("docker engine: after a crash, and beside others", ({ host })
       const sandbox = allocate();
       const { startedAt } = await start(sandbox);
       const machine = docker.getContainer((await container(sandbox).inspect()).Id);
-      await engine.stop(sandbox.sandboxId, 0);
+      await engine.stop(sandbox, 0);
       await machine.rename({ name: markedName(sandbox, startedAt) });
       await machine.start();
       if (ended) await machine.stop({ t: 0 });
@@ -70,7 +70,7 @@ describeWithDocker("docker engine: after a crash, and beside others", ({ host })
     try {
       await foreign.start();
       expect(await stateOf(sandbox)).toBeUndefined();
-      expect(await engine.stop(sandbox.sandboxId, 0)).toBeUndefined();
+      expect(await engine.stop(sandbox, 0)).toBeUndefined();
       await engine.remove(sandbox.sandboxId);
       await expect(start(sandbox)).rejects.toThrow();
       expect((await foreign.inspect()).State.Running).toBe(true);
@@ -84,7 +84,7 @@ describeWithDocker("docker engine: after a crash, and beside others", ({ host })
     const up = await start(sandbox);
     await container(sandbox).pause();
     expect(await stateOf(sandbox)).toEqual(up);
-    expect(await engine.stop(sandbox.sandboxId, 1_000)).toMatchObject({ state: "ended" });
+    expect(await engine.stop(sandbox, 1_000)).toMatchObject({ state: "ended" });
   });
 
   it("removes anonymous volumes with the machine", async () => {

@@ -162,8 +162,7 @@ describeWithDocker("docker engine: what it makes of a spec", ({ host }) => {
   it("makes its network anew where somebody removed it", async () => {
     const sandbox = allocate(on);
     await start(sandbox);
-    for (const { sandboxId } of await harness.engine.list())
-      await harness.engine.stop(sandboxId, 0);
+    for (const machine of await harness.engine.list()) await harness.engine.stop(machine, 0);
     await harness.docker.getNetwork(`sandgate-${installationId}`).remove();
     const again = nextStart(sandbox);
     expect(await start(again)).toMatchObject({ state: "running" });

@@ -44,7 +44,7 @@ describeWithDocker("docker engine: workloads", ({ host }) => {
       await expect.poll(() => output(sandbox)).toBe("out\nerr");
       expect(await engine.list()).toContainEqual(await start(sandbox));
       expect((await start(sandbox)).state).toBe("running");
-      expect(await engine.stop(sandbox.sandboxId, 25_000)).toMatchObject({ exitCode: 143 });
+      expect(await engine.stop(sandbox, 25_000)).toMatchObject({ exitCode: 143 });
     });
 
     it("passes SIGTERM to the workload alone, once, and waits for its end", async () => {
@@ -53,7 +53,7 @@ describeWithDocker("docker engine: workloads", ({ host }) => {
       const sandbox = allocate({ runtime: { cmd: ["sh", "-c", script] } });
       await start(sandbox);
       await expect.poll(() => output(sandbox)).toBe("up");
-      await engine.stop(sandbox.sandboxId, 25_000);
+      await engine.stop(sandbox, 25_000);
       expect(await output(sandbox)).toBe("up\nasked");
     });
 
@@ -82,7 +82,7 @@ describeWithDocker("docker engine: workloads", ({ host }) => {
       });
       await start(sandbox);
       await expect.poll(() => output(sandbox)).toBe("run");
-      await engine.stop(sandbox.sandboxId, 0);
+      await engine.stop(sandbox, 0);
       const again = nextStart(sandbox);
       await start(again);
       await expect.poll(() => run(again, "cat", "/root-file")).toBe("run\nrun");

@@ -57,13 +57,14 @@ describe("simulated engine", () => {
       endedAt: null,
       exitCode: null,
       outOfMemory: false,
+      workloadEndedAt: null,
     };
     const engine = createSimulatedEngine({ features: [], initial: [up] });
     expect(await engine.list()).toEqual([up]);
     expect(
       await engine.ensureRunning(allocate({}, { sandboxId, generation: 3 }), UNHURRIED),
     ).toEqual(up);
-    expect(await engine.stop(sandboxId, 0)).toMatchObject({ state: "ended" });
+    expect(await engine.stop({ sandboxId, generation: 1 }, 0)).toMatchObject({ state: "ended" });
   });
 
   it("fails as it is told, and no longer than that", async () => {
@@ -90,7 +91,7 @@ describe("simulated engine", () => {
     const starts = [first, second, third].map((it) => engine.ensureRunning(it, UNHURRIED));
     const [, , refused] = await Promise.allSettled(starts);
     expect(refused).toMatchObject({ reason: expect.any(InsufficientCapacity) });
-    await engine.stop(first.sandboxId, 0);
+    await engine.stop(first, 0);
     expect(await engine.ensureRunning(third, UNHURRIED)).toMatchObject({ state: "running" });
     await expect(engine.ensureRunning(nextStart(first), UNHURRIED)).rejects.toBeInstanceOf(
       InsufficientCapacity,
@@ -111,7 +112,7 @@ describe("simulated engine", () => {
     const calls = [
       engine.list(),
       engine.capacity(),
-      engine.stop(allocation.sandboxId, 0),
+      engine.stop(allocation, 0),
       engine.remove(allocation.sandboxId),
       engine.ensureRunning(allocation, UNHURRIED),
     ];
@@ -141,7 +142,7 @@ describe("simulated engine", () => {
     const [left, stopped] = [allocate(), allocate()];
     await engine.ensureRunning(left, UNHURRIED);
     await engine.ensureRunning(stopped, UNHURRIED);
-    await engine.stop(stopped.sandboxId, 0);
+    await engine.stop(stopped, 0);
     await vi.advanceTimersByTimeAsync(1_000);
     expect(await engine.list()).toMatchObject([
       { state: "ended", exitCode: 137, outOfMemory: true },

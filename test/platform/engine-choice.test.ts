@@ -7,7 +7,12 @@ import { setEngine } from "../services/sandbox/support.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const log = pino({ level: "silent" });
-const away = { choice: "auto", dockerHost: "unix:///nonexistent/docker.sock" } as const;
+const away = {
+  choice: "auto",
+  dockerHost: "unix:///nonexistent/docker.sock",
+  dockerNetworkPolicy: "enforced",
+  dockerRuntime: undefined,
+} as const;
 let cloned: TestDatabase;
 let database: Database;
 

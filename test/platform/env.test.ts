@@ -85,6 +85,13 @@ describe("refuses", () => {
     ["ORPHAN_DELAY_SECS", "-1"],
     ["DRAIN_TIMEOUT_SECS", "9999"],
     ["WAITS_MAX", "many"],
+    ["STOP_TIMEOUT_SECS", "0"],
+    ["CPU_OVERCOMMIT", "0"],
+    ["MEMORY_OVERCOMMIT", "1,5"],
+    ["DOCKER_NETWORK_POLICY", "off"],
+    ["DOCKER_RUNTIME", "a b"],
+    ["RPC_HOST", "a b"],
+    ["SANDBOX_URL", "127.0.0.1:9091"],
   ])("%s=%s, naming it and not its value", (name, value) => {
     const refuse = () => readConfig({ [name]: value });
     expect(refuse).toThrow(StartupError);

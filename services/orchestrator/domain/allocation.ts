@@ -1,27 +1,41 @@
 import type { OrchestratorContext } from "../context.ts";
-import { type Allocation, EngineFailure, type RegistryCredentials } from "../engines/engine.ts";
+import { type Allocation, EngineFailure, type Patch } from "../engines/engine.ts";
 import type { DueRun } from "../store.ts";
 
+/** What the sandbox service sealed, as far as engines need it; see SealedSpec there. */
+interface Sealed {
+  patches: Patch[];
+  registry: { username: string; password: string } | null;
+}
+
 /**
- * What the engine needs for a run, with its credentials opened.
+ * What the engine needs for a run, with its sealed parts opened.
  * @throws EngineFailure where they cannot be
  */
 export function allocationOf(ctx: OrchestratorContext, run: DueRun): Allocation {
-  const { sandboxId, orgId, generation, name, spec } = run;
-  return { sandboxId, orgId, generation, name, spec, registry: credentialsOf(ctx, run) };
+  const { sandboxId, orgId, generation, name, spec, hasRun } = run;
+  const { patches, registry: inline } = open(ctx, run);
+  const { mode } = spec.registry;
+  if (mode === "inline" && !inline) throw unreadable(ctx, run, new Error("no credentials"));
+  const registry = mode === "inline" && inline ? { mode, ...inline } : { mode: plain(mode) };
+  return { sandboxId, orgId, generation, name, spec, hasRun, patches, registry };
 }
 
-function credentialsOf(ctx: OrchestratorContext, run: DueRun): RegistryCredentials {
-  const { mode } = run.spec.registry;
-  if (mode !== "inline") return { mode };
+function plain(mode: DueRun["spec"]["registry"]["mode"]): "auto" | "anonymous" {
+  return mode === "anonymous" ? mode : "auto";
+}
+
+// A spec with nothing to hide has no sealed part.
+function open(ctx: OrchestratorContext, run: DueRun): Sealed {
+  if (!run.sealed) return { patches: [], registry: null };
   try {
-    if (!run.sealed) throw new Error("the row of sealed parts is missing");
-    const opened = Buffer.from(ctx.unseal(run.sealed, run.sandboxId)).toString();
-    // Sealed by the sandbox service; see SealedSpec there.
-    const { registry } = JSON.parse(opened) as { registry: { username: string; password: string } };
-    return { mode, ...registry };
+    return JSON.parse(Buffer.from(ctx.unseal(run.sealed, run.sandboxId)).toString()) as Sealed;
   } catch (error) {
-    ctx.log.error({ err: error, sandboxId: run.sandboxId }, "sealed credentials cannot be opened");
-    throw new EngineFailure("the registry credentials cannot be opened any more");
+    throw unreadable(ctx, run, error);
   }
+}
+
+function unreadable(ctx: OrchestratorContext, { sandboxId }: DueRun, err: unknown): EngineFailure {
+  ctx.log.error({ err, sandboxId }, "the sealed parts of a spec cannot be opened");
+  return new EngineFailure("the sealed parts of its spec cannot be opened any more");
 }

@@ -25,10 +25,10 @@ export async function converge(
   signal: AbortSignal,
 ): Promise<void> {
   if (run.desired === "stopped") {
-    const instance = await ctx.engine.stop(run.sandboxId, ctx.limits.stopGraceMs);
+    const instance = await ctx.engine.stop(run, ctx.limits.stopGraceMs);
     await ctx.reports.ended(run, stoppedMachine(instance));
   } else if (run.phase === "running") {
-    const instance = await ctx.engine.stop(run.sandboxId, ctx.limits.stopGraceMs);
+    const instance = await ctx.engine.stop(run, ctx.limits.stopGraceMs);
     await ctx.reports.ended(run, limitReached(instance));
   } else if (run.queueExpired) {
     const secs = ctx.limits.queueTimeoutSecs;
@@ -67,7 +67,7 @@ async function start(ctx: OrchestratorContext, run: DueRun, unwanted: AbortSigna
 
 async function giveUp(ctx: OrchestratorContext, run: DueRun): Promise<void> {
   // What an engine that is away cannot stop now is stopped by comparison, as a machine that no run wants.
-  await ctx.engine.stop(run.sandboxId, 0).catch((error: unknown) => {
+  await ctx.engine.stop(run, 0).catch((error: unknown) => {
     if (!(error instanceof EngineUnavailable)) throw error;
   });
   const secs = ctx.limits.startTimeoutSecs;

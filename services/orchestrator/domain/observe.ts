@@ -64,11 +64,9 @@ async function findUnknown(
 }
 
 /** Stops a machine that no run wanted; asks once more, for now nobody else works on its sandbox. */
-export async function stopUnwanted(
-  ctx: OrchestratorContext,
-  { sandboxId, generation }: Instance,
-): Promise<void> {
+export async function stopUnwanted(ctx: OrchestratorContext, machine: Instance): Promise<void> {
+  const { sandboxId, generation } = machine;
   if (await ctx.store.isOpen(sandboxId, generation)) return;
   ctx.log.warn({ sandboxId, generation }, "stopping a machine that no run wants");
-  await ctx.engine.stop(sandboxId, ctx.limits.stopGraceMs);
+  await ctx.engine.stop(machine, ctx.limits.stopGraceMs);
 }

@@ -18,11 +18,12 @@ export interface Engine {
    */
   ensureRunning(allocation: Allocation, signal: AbortSignal): Promise<Instance>;
   /**
-   * Stops a machine: asks it to end, and kills it after the grace. Its disk stays.
+   * Stops the machine of a run, or of an earlier one: asks it to end, and kills it after the grace. Its disk
+   * stays. The machine of a later run is left alone, so a late call ends nothing that somebody started since.
    * @returns the machine as it is then, or undefined where the engine has none
    * @throws EngineUnavailable
    */
-  stop(sandboxId: string, graceMs: number): Promise<Instance | undefined>;
+  stop(run: RunKey, graceMs: number): Promise<Instance | undefined>;
   /**
    * Removes machine and disk; nothing to remove is success.
    * @throws EngineUnavailable
@@ -41,6 +42,13 @@ export interface Engine {
   close(): Promise<void>;
 }
 
+/** One run of a sandbox. */
+export interface RunKey {
+  sandboxId: string;
+  /** Counts the sandbox's starts, from 1. */
+  generation: number;
+}
+
 /** Room of an engine's host, all of it. */
 export interface Capacity {
   vcpus: number;
@@ -55,6 +63,13 @@ export interface Allocation {
   /** The sandbox's name; the hostname is made from it. */
   name: string;
   spec: EngineSpec;
+  /**
+   * Some machine of this sandbox has been up, so its disk is to be kept. Before that a machine that is
+   * found is of no worth, and may be made anew.
+   */
+  hasRun: boolean;
+  /** To be applied to the disk in this order before the first start. */
+  patches: Patch[];
   /** Credentials for the pull; undefined: none. `auto` is resolved by the engine. */
   registry: RegistryCredentials;
 }
@@ -75,7 +90,13 @@ export interface EngineSpec {
     shell: string | null;
     user: string | null;
     workdir: string | null;
+    /** How much of this sandbox the engine writes to its own log; null: as the program's own level has it. */
+    logLevel: "error" | "warn" | "info" | "debug" | "trace" | null;
+    /** Single file name -> content. */
+    scripts: Record<string, string>;
   };
+  /** What is to be PID 1 in place of the engine's own; `cmd` is absolute or `auto`. */
+  init: { cmd: string; args: string[]; env: { key: string; value: string }[] } | null;
   env: { key: string; value: string }[];
   labels: Record<string, string>;
   rlimits: { resource: string; soft: number; hard: number }[];
@@ -86,10 +107,52 @@ export interface EngineSpec {
     /** tmpfs only. */
     sizeMib?: number | null;
   }[];
-  network: { enabled: boolean };
+  network: { enabled: boolean; policy: NetworkPolicy | null; maxConnections: number | null };
+  lifecycle: { idleTimeoutSecs: number | null };
   pullPolicy: "if_missing" | "always" | "never";
   securityProfile: "default" | "restricted";
 }
+
+/** See services/sandbox/domain/spec.ts; first match wins in each direction. */
+export interface NetworkPolicy {
+  defaultEgress: NetworkAction;
+  defaultIngress: NetworkAction;
+  rules: {
+    direction: "egress" | "ingress" | "any";
+    destination:
+      | { kind: "any" }
+      | { kind: "cidr"; value: string }
+      | { kind: "domain"; value: string }
+      | { kind: "domain_suffix"; value: string }
+      | { kind: "group"; value: DestinationGroup };
+    action: NetworkAction;
+    /** Empty: any. */
+    ports: { start: number; end: number }[];
+    /** Empty: any. */
+    protocols: ("tcp" | "udp" | "icmpv4" | "icmpv6")[];
+  }[];
+}
+
+export type NetworkAction = "allow" | "deny";
+export type DestinationGroup =
+  | "public"
+  | "loopback"
+  | "private"
+  | "link_local"
+  | "metadata"
+  | "multicast"
+  | "host";
+
+/** See services/sandbox/domain/spec.ts; `file` has its content in base64. */
+export type Patch =
+  | { kind: "text"; path: string; content: string; mode: number | null; replace: boolean }
+  | { kind: "file"; path: string; content: string; mode: number | null; replace: boolean }
+  | { kind: "copy_file"; src: string; dst: string; mode: number | null; replace: boolean }
+  | { kind: "copy_dir"; src: string; dst: string; replace: boolean }
+  | { kind: "symlink"; target: string; link: string; replace: boolean }
+  | { kind: "mkdir"; path: string; mode: number | null }
+  | { kind: "remove"; path: string }
+  | { kind: "append"; path: string; content: string };
 
 /** A machine as the engine sees it. */
 export interface Instance {
@@ -102,6 +165,11 @@ export interface Instance {
   /** Set when ended. */
   exitCode: number | null;
   outOfMemory: boolean;
+  /**
+   * When the workload of a running machine ended, by the engine's clock; null while it runs, and where nobody
+   * needs to know: without a workload, or without an idle time-out.
+   */
+  workloadEndedAt: Date | null;
 }
 
 /** A start that cannot succeed as it is asked for; the message is shown to the sandbox's owner. */

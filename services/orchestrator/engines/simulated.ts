@@ -8,6 +8,7 @@ import {
   EngineUnavailable,
   type Instance,
   InsufficientCapacity,
+  type RunKey,
 } from "./engine.ts";
 
 /** What a start comes to, where it is not a machine that runs until it is stopped. */
@@ -101,17 +102,17 @@ class Simulation implements Engine {
     if (found?.generation === generation && found.state !== "created") return { ...found };
     const fault = this.settings.faultOf(allocation);
     if (fault?.kind === "failure") throw new EngineFailure(fault.message);
-    if (found?.state === "running") await this.stop(sandboxId, GRACE_MS);
+    if (found?.state === "running") await this.stop(found, GRACE_MS);
     const machine = this.#place(allocation);
     await this.#bringUp(machine, signal);
     if (fault) machine.timer = setTimeout(() => this.#end(machine, fault), fault.afterMs).unref();
     return { ...machine.instance };
   }
 
-  async stop(sandboxId: string, graceMs: number): Promise<Instance | undefined> {
+  async stop({ sandboxId, generation }: RunKey, graceMs: number): Promise<Instance | undefined> {
     this.#answer();
     const machine = this.#machines.get(sandboxId);
-    if (machine?.instance.state === "running") {
+    if (machine?.instance.state === "running" && machine.instance.generation <= generation) {
       const late = this.settings.delays.stop > graceMs;
       await this.#wait(late ? graceMs : this.settings.delays.stop);
       this.#end(machine, { exitCode: late ? KILLED : TERMINATED });
@@ -173,7 +174,13 @@ class Simulation implements Engine {
     const { capacity } = this.settings;
     if (used.vcpus + vcpus > capacity.vcpus || used.memoryMib + memoryMib > capacity.memoryMib)
       throw new InsufficientCapacity("the simulated engine is full");
-    const nothing = { startedAt: null, endedAt: null, exitCode: null, outOfMemory: false };
+    const nothing = {
+      startedAt: null,
+      endedAt: null,
+      exitCode: null,
+      outOfMemory: false,
+      workloadEndedAt: null,
+    };
     const machine: Machine = {
       instance: { sandboxId, generation, state: "created", ...nothing },
       room: { vcpus, memoryMib },

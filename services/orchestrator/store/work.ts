@@ -20,6 +20,8 @@ export interface DueRun {
   startMsLeft: number;
   spec: StoredSpec;
   sealed: Uint8Array | null;
+  /** Some machine of the sandbox has been up. */
+  hasRun: boolean;
 }
 
 export interface DueQuery {
@@ -39,7 +41,7 @@ export async function listDue(database: Database, query: DueQuery): Promise<DueR
             coalesce(s.status_reason = 'insufficient_capacity', false) AS waiting,
             r.placed_at IS NULL AND at.now > r.admitted_at + $3::int * interval '1 second' AS "queueExpired",
             greatest(0, extract(epoch FROM coalesce(r.placed_at, at.now) + $4::int * interval '1 second' - at.now) * 1000)::int AS "startMsLeft",
-            s.spec, sealed.sealed
+            s.spec, sealed.sealed, s.started_at IS NOT NULL AS "hasRun"
      FROM (
        SELECT *, row_number() OVER (PARTITION BY org_id ORDER BY admitted_at) AS turn
        FROM sandbox.runs
@@ -143,5 +145,6 @@ export async function listBelieved(database: Database): Promise<Instance[]> {
       endedAt: null,
       exitCode: null,
       outOfMemory: false,
+      workloadEndedAt: null,
     }));
 }

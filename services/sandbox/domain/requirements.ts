@@ -19,8 +19,10 @@ export const FEATURES = [
   "mounts.named",
   "mounts.stat_virtualization",
   "mounts.tmpfs",
+  "network",
   "network.max_connections",
   "network.policy",
+  "network.policy.domains",
   "network.secrets",
   "network.strict",
   "patches",
@@ -41,6 +43,8 @@ export function requirements(spec: SandboxSpec, patches: number): Requirement[] 
       "lifecycle.idle_timeout_secs",
       "lifecycle.idle_timeout_secs",
     ],
+    // The default policy is a promise too: it is kept, or there is no network here.
+    [spec.network.enabled, "network", "network"],
     [spec.network.maxConnections !== null, "network.max_connections", "network.max_connections"],
     [spec.network.policy !== null, "network.policy", "network.policy"],
     [(spec.network.secrets?.entries.length ?? 0) > 0, "network.secrets", "network.secrets"],
@@ -50,7 +54,16 @@ export function requirements(spec: SandboxSpec, patches: number): Requirement[] 
     [spec.runtime.logLevel !== null, "runtime.log_level", "runtime.log_level"],
     [Object.keys(spec.runtime.scripts).length > 0, "runtime.scripts", "runtime.scripts"],
   ];
-  const plain = needs.filter(([asked]) => asked).map(([, feature, field]) => ({ feature, field }));
+  const plain: Requirement[] = needs
+    .filter(([asked]) => asked)
+    .map(([, feature, field]) => ({ feature, field }));
+  const rules = spec.network.policy?.rules ?? [];
+  for (const [i, { destination }] of rules.entries())
+    if (destination.kind === "domain" || destination.kind === "domain_suffix")
+      plain.push({
+        feature: "network.policy.domains",
+        field: `network.policy.rules[${i}].destination`,
+      });
   const as = spec.rlimits.findIndex(({ resource }) => resource === "as");
   if (as >= 0) plain.push({ feature: "rlimits.as", field: `rlimits[${as}]` });
   return [...plain, ...spec.mounts.flatMap((mount, i) => mountRequirements(mount, `mounts[${i}]`))];

@@ -93,7 +93,7 @@ function countOverlaps(engine: SimulatedEngine): () => number {
   const { ensureRunning, stop, remove } = engine;
   engine.ensureRunning = (allocation, signal) =>
     exclusive(allocation.sandboxId, () => ensureRunning.call(engine, allocation, signal));
-  engine.stop = (id, graceMs) => exclusive(id, () => stop.call(engine, id, graceMs));
+  engine.stop = (run, graceMs) => exclusive(run.sandboxId, () => stop.call(engine, run, graceMs));
   engine.remove = (id) => exclusive(id, () => remove.call(engine, id));
   return () => overlaps;
 }

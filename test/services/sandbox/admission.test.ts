@@ -36,7 +36,7 @@ describe("before any engine was seen", () => {
   test("what the spec needs is judged at the start", async () => {
     const input = createInput({ init: { cmd: "auto" } });
     const { id } = await createSandbox(bench.ctx, caller, input);
-    await setEngine(bench.database, { features: [] });
+    await setEngine(bench.database, { features: ["network"] });
     await expect(change.startSandbox(bench.ctx, caller, { id })).rejects.toMatchObject({
       reason: "INVALID_SANDBOX_CONFIG",
       faults: [{ field: "spec.init" }],
@@ -71,7 +71,7 @@ describe("with a dead orchestrator", () => {
 });
 
 describe("with an engine that honours little", () => {
-  beforeEach(() => setEngine(bench.database, { features: ["mounts.tmpfs"] }));
+  beforeEach(() => setEngine(bench.database, { features: ["mounts.tmpfs", "network"] }));
 
   test("every part that it does not honour is named, at its place in the request", async () => {
     const input = createInput({

@@ -26,7 +26,7 @@ export interface DockerEngineOptions {
 
 const PATIENCE: PullPatience = { answerMs: 30_000, stallMs: 120_000 };
 /** What of services/sandbox/domain/requirements.ts this engine honours. */
-const FEATURES = ["mounts.tmpfs"];
+const FEATURES = ["mounts.tmpfs", "network"];
 
 /**
  * Sandboxes as containers, one each, whose writable layer is the sandbox's disk.
@@ -46,7 +46,7 @@ export function createDockerEngine(options: DockerEngineOptions): Engine {
       }),
     ensureRunning: (allocation, signal) =>
       guarded(() => ensureRunning(ctx, allocation, AbortSignal.any([signal, closed.signal]))),
-    stop: (sandboxId, graceMs) => guarded(() => stopMachine(ctx, sandboxId, graceMs)),
+    stop: (run, graceMs) => guarded(() => stopMachine(ctx, run, graceMs)),
     remove: (sandboxId) => guarded(() => removeMachine(ctx, sandboxId)),
     list: () => guarded(list),
     watch: (signal) => watchMachines(ctx, AbortSignal.any([signal, closed.signal])),

@@ -71,7 +71,13 @@ const KILLED = 128 + 9;
 export function instanceOf({ sandboxId, generation, after }: MachineName, state: State): Instance {
   const startedAt = timeOf(state.StartedAt);
   const ran = startedAt !== null && startedAt.getTime() !== after;
-  const nothing = { startedAt: null, endedAt: null, exitCode: null, outOfMemory: false };
+  const nothing = {
+    startedAt: null,
+    endedAt: null,
+    exitCode: null,
+    outOfMemory: false,
+    workloadEndedAt: null,
+  };
   if (state.Status === "created" || !ran)
     return { sandboxId, generation, state: "created", ...nothing };
   if (UP.includes(state.Status))
@@ -85,6 +91,7 @@ export function instanceOf({ sandboxId, generation, after }: MachineName, state:
     exitCode: state.ExitCode,
     // The daemon's flag is up as soon as any process was killed for memory; it is the machine that counts.
     outOfMemory: state.OOMKilled && state.ExitCode === KILLED,
+    workloadEndedAt: null,
   };
 }
 

@@ -1,7 +1,8 @@
-import type { Instance } from "../engine.ts";
+import type { Instance, RunKey } from "../engine.ts";
 import { callAllowing, isStatus } from "./call.ts";
 import type { DockerContext } from "./context.ts";
 import { findMachine, inspectMachine, listContainers } from "./machines.ts";
+import { formatName } from "./names.ts";
 
 /** How much longer than the grace the daemon may take to end a container. */
 const KILL_MS = 30_000;
@@ -10,23 +11,25 @@ const REMOVE_MS = 60_000;
 /** See Engine.stop. */
 export async function stopMachine(
   ctx: DockerContext,
-  sandboxId: string,
+  { sandboxId, generation }: RunKey,
   graceMs: number,
 ): Promise<Instance | undefined> {
   const machine = await findMachine(ctx, sandboxId);
-  if (machine?.instance.state !== "running") return machine?.instance;
-  await stopContainer(ctx, machine.containerId, graceMs);
+  const isUp = machine?.instance.state === "running";
+  if (!isUp || machine.instance.generation > generation) return machine?.instance;
+  // By its name, which a later run changes first: the daemon then knows of nothing to stop.
+  await stopContainer(ctx, formatName(machine.name), graceMs);
   return (await inspectMachine(ctx, machine.containerId))?.instance;
 }
 
 /** SIGTERM, and SIGKILL after the grace, in whole seconds as Docker counts; already ended or gone is success. */
 export async function stopContainer(
   ctx: DockerContext,
-  containerId: string,
+  idOrName: string,
   graceMs: number,
   signal?: AbortSignal,
 ): Promise<void> {
-  const container = ctx.docker.getContainer(containerId);
+  const container = ctx.docker.getContainer(idOrName);
   const t = Math.ceil(graceMs / 1000);
   const limits = { signal, timeoutMs: graceMs + KILL_MS };
   await callAllowing([304, 404], (options) => container.stop({ t, ...options }), limits);
