@@ -2,10 +2,11 @@
 // npm run bench:start [-- rounds]
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { proportionalKib, summary } from "./support/measure.ts";
+import { answers, freePort } from "./support/program.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 5);
 const REST_MS = 5_000;
@@ -13,22 +14,6 @@ const REST_MS = 5_000;
 interface Start {
   msToFirst200: number;
   mibAtRest: number;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((listening) => server.once("listening", listening));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-}
-
-async function answers(url: string): Promise<boolean> {
-  return fetch(url).then(
-    ({ status }) => status === 200,
-    () => false,
-  );
 }
 
 async function measure(dataDir: string, restMs: number): Promise<Start> {
@@ -39,18 +24,18 @@ async function measure(dataDir: string, restMs: number): Promise<Start> {
   while (!(await answers(`http://127.0.0.1:${port}/readyz`))) await sleep(10);
   const msToFirst200 = performance.now() - began;
   await sleep(restMs);
-  const mibAtRest = (await proportionalKib(npm, dataDir)) / 1024;
+  const mibAtRest = (await programKib(npm, dataDir)) / 1024;
   if (npm.pid !== undefined) process.kill(-npm.pid, "SIGINT");
   await new Promise((exited) => npm.once("exit", exited));
   return { msToFirst200, mibAtRest };
 }
 
 /** Memory of npm, of what it started, and of the PostgreSQL of this folder; pages that are shared count once. */
-async function proportionalKib(npm: ChildProcess, dataDir: string): Promise<number> {
+async function programKib(npm: ChildProcess, dataDir: string): Promise<number> {
   const kib = await Promise.all(
     (await readdir("/proc"))
       .filter((name) => /^\d+$/.test(name))
-      .map(async (pid) => ((await belongs(pid, npm, dataDir)) ? proportionOf(pid) : 0)),
+      .map(async (pid) => ((await belongs(pid, npm, dataDir)) ? proportionalKib(pid) : 0)),
   );
   return kib.reduce((sum, each) => sum + each, 0);
 }
@@ -67,19 +52,8 @@ async function belongs(pid: string, npm: ChildProcess, dataDir: string): Promise
   );
 }
 
-async function proportionOf(pid: string): Promise<number> {
-  const rollup = await read(`/proc/${pid}/smaps_rollup`);
-  return Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0);
-}
-
 function read(path: string): Promise<string> {
   return readFile(path, "utf8").catch(() => "");
-}
-
-function summary(name: string, values: number[], unit: string): string {
-  const sorted = values.toSorted((a, b) => a - b);
-  const [least, middle, most] = [sorted[0], sorted[sorted.length >> 1], sorted.at(-1)];
-  return `${name.padEnd(28)} median ${middle?.toFixed(0)} ${unit} (${least?.toFixed(0)} to ${most?.toFixed(0)})`;
 }
 
 const fresh: Start[] = [];

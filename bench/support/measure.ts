@@ -1,0 +1,25 @@
+import { readFile } from "node:fs/promises";
+
+/** Milliseconds that the work took. */
+export async function timed(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}
+
+export function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
+}
+
+/** One line: the median, and from where to where it went. */
+export function summary(name: string, values: readonly number[], unit: string): string {
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const range = `${least.toFixed(0)} to ${most.toFixed(0)}`;
+  return `${name.padEnd(28)} median ${median(values).toFixed(0)} ${unit} (${range})`;
+}
+
+/** Memory of a process's own, in KiB; pages that are shared count by their share. */
+export async function proportionalKib(pid: number | string): Promise<number> {
+  const rollup = await readFile(`/proc/${pid}/smaps_rollup`, "utf8").catch(() => "");
+  return Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0);
+}
