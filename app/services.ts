@@ -90,10 +90,7 @@ function startOrchestrators(
   { engine }: ChosenEngine,
   sandboxes: Client<typeof SandboxService>,
 ) {
-  const { stopGraceSecs, queueTimeoutSecs, startTimeoutSecs, orphanDelaySecs } =
-    config.orchestrator;
-  const stopGraceMs = stopGraceSecs * 1_000;
-  const limits = { queueTimeoutSecs, startTimeoutSecs, stopGraceMs, orphanDelaySecs };
+  const limits = { ...config.orchestrator, stopGraceMs: config.orchestrator.stopGraceSecs * 1_000 };
   const { unseal } = secrets;
   return lifecycle.start("orchestrator", {
     start: () =>

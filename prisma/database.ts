@@ -24,13 +24,27 @@ export interface Refusal {
   constraint: string | undefined;
 }
 
+/** The server ends a statement somewhat before the client would give it up, so that it has no late effect. */
+const SERVER_FIRST_MS = 2_000;
+
 /**
- * Opens a pool on a `postgresql://` URL; connects on first use.
+ * Opens a pool on a `postgresql://` URL; connects on first use. A database that falls silent is unavailable, not
+ * waited for without end: at most `queryTimeoutMs` after the 5 s that a connection may take.
  * @param poolSize most connections held
  */
-export function openDatabase(url: string, { poolSize = 10 } = {}): Database {
+export function openDatabase(
+  url: string,
+  { poolSize = 10, queryTimeoutMs = 10_000 } = {},
+): Database {
   const adapter = new PrismaPg(
-    { connectionString: url, max: poolSize, connectionTimeoutMillis: 5_000 },
+    {
+      connectionString: url,
+      max: poolSize,
+      connectionTimeoutMillis: 5_000,
+      query_timeout: queryTimeoutMs,
+      statement_timeout: Math.max(1, queryTimeoutMs - SERVER_FIRST_MS),
+      keepAlive: true,
+    },
     { statementNameGenerator: ({ sql }) => statementName(sql) },
   );
   const prisma = new PrismaClient({ adapter });

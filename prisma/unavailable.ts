@@ -1,8 +1,9 @@
 import { ServiceError } from "../runtime/errors.ts";
 import { dig } from "./dig.ts";
 
-// Connection exceptions, too many connections, and a server that shuts down or starts up.
-const SQLSTATE = /^(?:08...|53300|57P0[123])$/;
+// Connection exceptions, too many connections, a statement that took too long, and a server that shuts down or
+// starts up.
+const SQLSTATE = /^(?:08...|53300|57014|57P0[123])$/;
 const SYSTEM = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "ETIMEDOUT"]);
 const KINDS = new Set([
   "DatabaseNotReachable",
@@ -12,7 +13,7 @@ const KINDS = new Set([
 ]);
 // What `pg` and its pool throw without a code.
 const MESSAGES =
-  /^(?:Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+  /^(?:Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error)/;
 
 /** The error as it is, or as SERVICE_UNAVAILABLE where the database was not there to answer. */
 export function asUnavailable(error: unknown): unknown {

@@ -8,21 +8,33 @@ export interface OrchestratorContext {
   engine: Engine;
   /** What the engine's host holds; undefined before it ever answered. */
   capacity: () => Capacity | undefined;
-  /** The back arrow: what the engine did, told to the sandbox service. */
-  reports: Reports;
+  /** The back arrow, under the lease of this epoch: what the engine did, told to the sandbox service. */
+  reportsOf: (epoch: bigint) => Reports;
   log: Log;
   /** Opens what the sandbox service sealed; `context` is the sandbox's id. */
   unseal: (sealed: Uint8Array, context: string) => Uint8Array;
   limits: {
-    /** How long a start may wait for room. */
+    /** How long a start may wait to be placed. */
     queueTimeoutSecs: number;
     /** How long a machine may take to come up once it is placed. */
     startTimeoutSecs: number;
+    /** How long a stop may take before the run is failed. */
+    stopTimeoutSecs: number;
     /** How long a machine may take to end before it is killed. */
     stopGraceMs: number;
     /** How long a machine of a sandbox that does not exist is kept. */
     orphanDelaySecs: number;
+    /** How much may be placed for each vCPU, and each MiB of memory, that the host has. */
+    cpuOvercommit: number;
+    memoryOvercommit: number;
   };
+}
+
+/** The same while it leads. */
+export interface LeadingContext extends OrchestratorContext {
+  /** Of the lease that it leads by. */
+  epoch: bigint;
+  reports: Reports;
 }
 
 /** The part of a pino logger that is used here. */

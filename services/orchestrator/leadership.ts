@@ -10,8 +10,8 @@ const MARGIN_MS = 1_000;
 
 /** What to do when leadership comes and goes. */
 export interface Leader {
-  /** The lease is taken. */
-  lead(): void;
+  /** The lease is taken, with this epoch. */
+  lead(epoch: bigint): void;
   /** It is lost, and nobody else has it yet; it is asked for again when this is done. */
   lose(): Promise<void>;
 }
@@ -27,6 +27,7 @@ export function seekLeadership(
   const holder = randomUUID();
   const engine = ctx.engine.name;
   let expiry: NodeJS.Timeout | undefined;
+  let leading: bigint | undefined;
   let losing: Promise<void> = Promise.resolve();
 
   const resign = () => {
@@ -45,16 +46,30 @@ export function seekLeadership(
     const asked = performance.now();
     const epoch = await within(TTL_MS, claim(ctx, holder));
     const left = asked + TTL_MS - MARGIN_MS - performance.now();
-    if (epoch === undefined) {
-      if (expiry) expire();
-    } else if (left > 0) {
-      if (!expiry) ctx.log.info({ engine, epoch: Number(epoch) }, "leading the engine");
-      const isNew = !expiry;
-      clearTimeout(expiry);
-      // Of its own, for a database that does not answer must not hold this up.
-      expiry = setTimeout(expire, left);
-      if (isNew) lead();
-    }
+    // Another epoch: somebody led in between, so what was begun before is no longer ours to report.
+    if (expiry && epoch !== leading) expire();
+    else if (epoch !== undefined && left > 0) hold(epoch, left);
+    if (epoch === undefined) await standBy();
+  };
+  const hold = (epoch: bigint, left: number) => {
+    const isNew = !expiry;
+    clearTimeout(expiry);
+    // Of its own, for a database that does not answer must not hold this up.
+    expiry = setTimeout(expire, left);
+    leading = epoch;
+    if (!isNew) return;
+    ctx.log.info({ engine, epoch: Number(epoch) }, "leading the engine");
+    lead(epoch);
+  };
+  let behind: string | undefined;
+  const standBy = async () => {
+    const other = (await ctx.store.findOther(engine))?.engine;
+    if (other !== undefined && other !== behind)
+      ctx.log.warn(
+        { engine, leads: other },
+        "another engine leads this database, which can have but one: standing by until it is gone",
+      );
+    behind = other;
   };
 
   const first = Promise.withResolvers<void>();

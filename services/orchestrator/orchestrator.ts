@@ -22,8 +22,8 @@ export function startOrchestrator(ctx: OrchestratorContext): Orchestrator {
     worker = undefined;
     await lost?.stop();
   };
-  const lead = () => {
-    worker = new Worker(ctx);
+  const lead = (epoch: bigint) => {
+    worker = new Worker({ ...ctx, epoch, reports: ctx.reportsOf(epoch) });
     worker.start();
   };
   const leadership = seekLeadership(ctx, { lead, lose });

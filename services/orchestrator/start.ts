@@ -24,9 +24,9 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
 }> {
   const { database, databaseUrl, sandboxes, engine, log, unseal, limits } = options;
   const store = createStore(database);
-  const reports = createReports(sandboxes);
+  const reportsOf = (epoch: bigint) => createReports(sandboxes, { engine: engine.name, epoch });
   const capacity = knownCapacity(engine);
-  const ctx = { store, engine, capacity, reports, log, unseal, limits };
+  const ctx = { store, engine, capacity, reportsOf, log, unseal, limits };
   const orchestrator = startOrchestrator(ctx);
   const listener = listenForWork(databaseUrl, orchestrator.hint, (error) =>
     log.warn({ err: error }, "lost the connection that listens for work"),

@@ -1,17 +1,21 @@
 import { bind } from "../../prisma/bind.ts";
 import type { Database } from "../../prisma/database.ts";
-import { holdLease, installationId, listEngines, releaseLease } from "./store/lease.ts";
 import {
-  isOpen,
-  listBelieved,
-  listDestroyed,
-  listDue,
-  listOpen,
-  listUnknown,
-  listUnwanted,
-} from "./store/work.ts";
+  findOther,
+  holdLease,
+  installationId,
+  lastObserved,
+  listEngines,
+  recordObserved,
+  releaseLease,
+} from "./store/lease.ts";
+import { isOpen, listBelieved, listOpen, listOpenOf, listUnknown } from "./store/open.ts";
+import { listExpired, listPlaced, listQueue, sumPlaced } from "./store/queue.ts";
+import { glance, listDestroyed, listEnds, listUnwanted, readStarts } from "./store/work.ts";
 
-export type { DueRun, OpenRun } from "./store/work.ts";
+export type { OpenRun } from "./store/open.ts";
+export type { QueuedRun } from "./store/queue.ts";
+export type { EndingRun, Glance, StartingRun } from "./store/work.ts";
 export type { Database };
 
 /** Every query of the orchestrator; only the files of `store/` know SQL. It writes leases alone. */
@@ -20,13 +24,23 @@ export type Store = ReturnType<typeof createStore>;
 export function createStore(database: Database) {
   return {
     holdLease: bind(database, holdLease),
+    findOther: bind(database, findOther),
     releaseLease: bind(database, releaseLease),
     listEngines: bind(database, listEngines),
     installationId: bind(database, installationId),
-    listDue: bind(database, listDue),
+    lastObserved: bind(database, lastObserved),
+    recordObserved: bind(database, recordObserved),
+    glance: bind(database, glance),
+    listEnds: bind(database, listEnds),
+    readStarts: bind(database, readStarts),
     listDestroyed: bind(database, listDestroyed),
     listUnwanted: bind(database, listUnwanted),
+    listQueue: bind(database, listQueue),
+    listPlaced: bind(database, listPlaced),
+    listExpired: bind(database, listExpired),
+    sumPlaced: bind(database, sumPlaced),
     listOpen: bind(database, listOpen),
+    listOpenOf: bind(database, listOpenOf),
     isOpen: bind(database, isOpen),
     listUnknown: bind(database, listUnknown),
     listBelieved: bind(database, listBelieved),

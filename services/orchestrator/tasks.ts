@@ -5,36 +5,49 @@ export type Kind = "start" | "end" | "remove";
 const MOST: Record<Kind, number> = { start: 32, end: 32, remove: 16 };
 const REST_MS = 1_000;
 
+/** How a task ended that did not fail. */
+export type Outcome = "done" | "rest";
+
+type OnError = (kind: Kind, sandboxId: string, error: unknown) => void;
+
 interface Task {
   kind: Kind;
   stop: AbortController;
   done: Promise<void>;
 }
 
-/** What is under way: one task a sandbox at a time. One that failed rests before it is tried again. */
+/**
+ * What is under way: one task a sandbox at a time. One that failed rests before its kind is tried again; another
+ * kind need not wait for that.
+ */
 export class Tasks {
   readonly #underWay = new Map<string, Task>();
   /** Until when, by the process's own clock. */
-  readonly #resting = new Map<string, number>();
+  readonly #resting: Record<Kind, Map<string, number>> = {
+    start: new Map(),
+    end: new Map(),
+    remove: new Map(),
+  };
   readonly #onDone: () => void;
-  readonly #onError: (sandboxId: string, error: unknown) => void;
+  readonly #onError: OnError;
   #stopped = false;
 
   /** @param onDone called whenever a task has ended and there is room again */
-  constructor(onDone: () => void, onError: (sandboxId: string, error: unknown) => void) {
+  constructor(onDone: () => void, onError: OnError) {
     this.#onDone = onDone;
     this.#onError = onError;
   }
 
   has(sandboxId: string): boolean {
-    return this.#underWay.has(sandboxId) || this.#resting.has(sandboxId);
+    return this.#underWay.has(sandboxId);
   }
 
-  /** Sandboxes that are to be left alone now: they are worked on, or rest. */
-  busy(): string[] {
+  /** Sandboxes on which no such task is to begin now: they are worked on, or rest from one. */
+  busy(kind: Kind): string[] {
     const now = performance.now();
-    for (const [id, until] of this.#resting) if (until <= now) this.#resting.delete(id);
-    return [...this.#underWay.keys(), ...this.#resting.keys()];
+    const resting = this.#resting[kind];
+    for (const [id, until] of resting) if (until <= now) resting.delete(id);
+    return [...this.#underWay.keys(), ...resting.keys()];
   }
 
   starting(): string[] {
@@ -48,14 +61,22 @@ export class Tasks {
     return room;
   }
 
-  /** Begins a task, but on a sandbox that is busy, or when there is no room. */
-  begin(kind: Kind, sandboxId: string, run: (signal: AbortSignal) => Promise<void>): void {
+  /** Begins a task, unless its sandbox is busy or there is no room; one that comes to "rest" is tried later. */
+  begin(kind: Kind, sandboxId: string, run: (signal: AbortSignal) => Promise<Outcome>): void {
+    const resting = this.#resting[kind];
     if (this.#stopped || this.has(sandboxId) || this.room(kind) <= 0) return;
+    if ((resting.get(sandboxId) ?? 0) > performance.now()) return;
     const stop = new AbortController();
-    const done = run(stop.signal).catch((error: unknown) => {
-      this.#resting.set(sandboxId, performance.now() + REST_MS);
-      this.#onError(sandboxId, error);
-    });
+    const rest = () => resting.set(sandboxId, performance.now() + REST_MS);
+    const done = run(stop.signal).then(
+      (outcome) => {
+        if (outcome === "rest") rest();
+      },
+      (error: unknown) => {
+        rest();
+        this.#onError(kind, sandboxId, error);
+      },
+    );
     this.#underWay.set(sandboxId, { kind, stop, done });
     void done.then(() => {
       this.#underWay.delete(sandboxId);

@@ -1,12 +1,16 @@
 import { type Coalesced, coalesce } from "./coalesce.ts";
-import type { OrchestratorContext } from "./context.ts";
-import { converge } from "./domain/converge.ts";
+import type { LeadingContext } from "./context.ts";
+import { endRun } from "./domain/end-run.ts";
 import { observe, stopUnwanted } from "./domain/observe.ts";
 import { Orphans } from "./domain/orphans.ts";
-import { Tasks } from "./tasks.ts";
+import { EngineUnavailable, type Instance } from "./engines/engine.ts";
+import { Starts } from "./starts.ts";
+import { type Kind, Tasks } from "./tasks.ts";
 
+/** What is due sooner has a timer of its own. */
 const SWEEP_MS = 1_000;
 const OBSERVE_MS = 5_000;
+const OBSERVE_AGAIN_MS = 1_000;
 const OBSERVE_AFTER_HINT_MS = 50;
 
 /**
@@ -15,21 +19,26 @@ const OBSERVE_AFTER_HINT_MS = 50;
  * so nothing is lost with the process.
  */
 export class Worker {
-  readonly #ctx: OrchestratorContext;
+  readonly #ctx: LeadingContext;
   readonly #tasks: Tasks;
+  readonly #starts: Starts;
   readonly #orphans = new Orphans();
   readonly #looking: Coalesced;
   readonly #observing: Coalesced;
-  readonly #timers: NodeJS.Timeout[] = [];
+  /** Whether the engine answered when it was last asked; undefined: it was not asked yet. */
+  #answers: boolean | undefined;
+  #stopped = false;
+  #nextLook: NodeJS.Timeout | undefined;
+  #nextObservation: NodeJS.Timeout | undefined;
   #hinted: NodeJS.Timeout | undefined;
 
-  constructor(ctx: OrchestratorContext) {
+  constructor(ctx: LeadingContext) {
     this.#ctx = ctx;
     this.#tasks = new Tasks(
       () => this.look(),
-      (sandboxId, err) =>
-        ctx.log.warn({ err, sandboxId }, "work on a sandbox did not succeed; trying again"),
+      (kind, sandboxId, err) => this.#failed(kind, sandboxId, err),
     );
+    this.#starts = new Starts(ctx, this.#tasks);
     this.#looking = coalesce(
       () => this.#look(),
       (err) => ctx.log.warn({ err }, "could not look for work"),
@@ -41,15 +50,16 @@ export class Worker {
   }
 
   start(): void {
-    this.#timers.push(setInterval(this.#looking.call, SWEEP_MS));
-    this.#timers.push(setInterval(this.#observing.call, OBSERVE_MS));
     this.#observing.call();
-    this.look();
+    // The engine's answer makes the first look; without one it comes by itself.
+    this.#lookIn(SWEEP_MS);
   }
 
   /** Starts no further work, ends waiting starts, and waits for what is under way. */
   async stop(): Promise<void> {
-    for (const timer of this.#timers) clearInterval(timer);
+    this.#stopped = true;
+    clearTimeout(this.#nextLook);
+    clearTimeout(this.#nextObservation);
     clearTimeout(this.#hinted);
     await Promise.all([this.#tasks.stop(), this.#looking.stop(), this.#observing.stop()]);
   }
@@ -61,6 +71,7 @@ export class Worker {
 
   /** Compares with the engine soon; many hints become one comparison. */
   observeSoon(): void {
+    if (this.#stopped) return;
     this.#hinted ??= setTimeout(() => {
       this.#hinted = undefined;
       this.#observing.call();
@@ -68,10 +79,29 @@ export class Worker {
   }
 
   async #look(): Promise<void> {
+    this.#lookIn(SWEEP_MS);
     await this.#dropUnwanted();
-    await this.#removeDestroyed();
-    await this.#workOnRuns("end");
-    await this.#workOnRuns("start");
+    const { destroyed, ends, placed, queued, nextMs } = await this.#ctx.store.glance();
+    if (nextMs !== null && nextMs < SWEEP_MS) this.#lookIn(nextMs);
+    if (destroyed && this.#answers !== false) await this.#removeDestroyed();
+    if (ends) await this.#endRuns();
+    if (queued && (await this.#starts.expire(this.#answers))) this.look();
+    if (placed && this.#answers === false) await this.#starts.putBack();
+    if (!this.#answers) return;
+    if (placed) await this.#starts.resume();
+    if (queued && (await this.#starts.place())) this.look();
+  }
+
+  #lookIn(ms: number): void {
+    clearTimeout(this.#nextLook);
+    if (this.#stopped) return;
+    this.#nextLook = setTimeout(() => this.look(), Math.max(0, Math.ceil(ms)));
+  }
+
+  #observeIn(ms: number): void {
+    clearTimeout(this.#nextObservation);
+    if (this.#stopped) return;
+    this.#nextObservation = setTimeout(() => this.#observing.call(), ms);
   }
 
   async #dropUnwanted(): Promise<void> {
@@ -84,30 +114,61 @@ export class Worker {
     const { store, engine, reports } = this.#ctx;
     const limit = this.#tasks.room("remove");
     if (limit <= 0) return;
-    for (const id of await store.listDestroyed(limit, this.#tasks.busy()))
+    for (const id of await store.listDestroyed(limit, this.#tasks.busy("remove")))
       this.#tasks.begin("remove", id, async () => {
         await engine.remove(id);
-        await reports.removed(id);
+        // Not applied: another leads by now.
+        return (await reports.removed(id)) ? "done" : "rest";
       });
   }
 
-  async #workOnRuns(kind: "start" | "end"): Promise<void> {
-    const limit = this.#tasks.room(kind);
+  async #endRuns(): Promise<void> {
+    const limit = this.#tasks.room("end");
     if (limit <= 0) return;
     const { store, limits } = this.#ctx;
-    const runs = await store.listDue({ kind, limit, busy: this.#tasks.busy(), ...limits });
-    for (const run of runs)
-      this.#tasks.begin(kind, run.sandboxId, (signal) => converge(this.#ctx, run, signal));
+    const { stopTimeoutSecs } = limits;
+    const busy = this.#tasks.busy("end");
+    const withoutEngine = this.#answers === false;
+    for (const run of await store.listEnds({ limit, busy, stopTimeoutSecs, withoutEngine }))
+      this.#tasks.begin("end", run.sandboxId, () => endRun(this.#ctx, run));
+  }
+
+  #failed(kind: Kind, sandboxId: string, err: unknown): void {
+    this.#ctx.log.warn({ err, sandboxId }, "work on a sandbox did not succeed; trying again");
+    // No use to try the next start before the engine has been asked.
+    if (kind !== "start" || !(err instanceof EngineUnavailable)) return;
+    this.#answers = false;
+    this.observeSoon();
   }
 
   async #observe(): Promise<void> {
+    this.#observeIn(OBSERVE_MS);
     const { engine, limits, log } = this.#ctx;
-    const { unwanted, unknown } = await observe(this.#ctx, (id) => this.#tasks.has(id));
-    for (const machine of unwanted)
+    const list = () => this.#ask(engine.list());
+    const found = await observe(this.#ctx, list, (id) => this.#tasks.has(id));
+    for (const machine of found.unwanted)
       this.#tasks.begin("end", machine.sandboxId, () => stopUnwanted(this.#ctx, machine));
-    for (const sandboxId of this.#orphans.due(unknown, limits.orphanDelaySecs * 1_000)) {
+    for (const sandboxId of this.#orphans.due(found.unknown, limits.orphanDelaySecs * 1_000)) {
       log.warn({ sandboxId }, "removing a machine of a sandbox that nobody knows");
-      this.#tasks.begin("remove", sandboxId, () => engine.remove(sandboxId));
+      this.#tasks.begin("remove", sandboxId, async () => {
+        await engine.remove(sandboxId);
+        return "done";
+      });
+    }
+    if (found.changed) this.look();
+  }
+
+  /** The one call by which it is known whether the engine answers. */
+  async #ask(list: Promise<Instance[]>): Promise<Instance[]> {
+    try {
+      const machines = await list;
+      if (!this.#answers) this.look();
+      this.#answers = true;
+      return machines;
+    } catch (error) {
+      this.#answers = false;
+      this.#observeIn(OBSERVE_AGAIN_MS);
+      throw error;
     }
   }
 }

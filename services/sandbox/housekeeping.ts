@@ -3,34 +3,56 @@ import { ServiceError } from "../../runtime/errors.ts";
 import type { SandboxContext } from "./context.ts";
 import { destroySandbox } from "./domain/change-sandbox.ts";
 
+/** A sandbox may end and be due within this; what is due sooner has a timer of its own. */
 const EVERY_MS = 1_000;
 const AT_ONCE = 100;
 const ACTOR: Actor = { kind: "system", code: "ephemeral", label: "Ephemeral sandbox ended" };
 
-/** Destroys ephemeral sandboxes whose linger is over; any number of processes may do it. */
+/** Destroys ephemeral sandboxes when their linger is over; any number of processes may do it. */
 export function startHousekeeping(
   ctx: SandboxContext,
   onError: (error: unknown) => void,
 ): { stop(): Promise<void> } {
-  let running: Promise<void> | undefined;
-  const timer = setInterval(() => {
-    running ??= expire(ctx, onError)
-      .catch(onError)
-      .finally(() => {
-        running = undefined;
-      });
-  }, EVERY_MS);
+  let timer: NodeJS.Timeout | undefined;
+  let stopped = false;
+  const round = async () => {
+    const restMs = await expire(ctx, onError).catch((error: unknown) => {
+      onError(error);
+      return EVERY_MS;
+    });
+    if (!stopped) timer = setTimeout(next, restMs);
+  };
+  let running = round();
+  function next() {
+    running = round();
+  }
   return {
     stop: async () => {
-      clearInterval(timer);
+      stopped = true;
+      clearTimeout(timer);
       await running;
     },
   };
 }
 
-async function expire(ctx: SandboxContext, onError: (error: unknown) => void): Promise<void> {
+/** @returns how many milliseconds from now there may be more */
+async function expire(ctx: SandboxContext, onError: (error: unknown) => void): Promise<number> {
   const expired = await ctx.store.listExpired(AT_ONCE);
-  await Promise.all(expired.map((sandbox) => destroy(ctx, sandbox).catch(onError)));
+  const destroyed = await Promise.all(
+    expired.map((sandbox) =>
+      destroy(ctx, sandbox).then(
+        () => true,
+        (error: unknown) => {
+          onError(error);
+          return false;
+        },
+      ),
+    ),
+  );
+  // One that could not be destroyed is due still, and is not to be tried in a hurry.
+  if (destroyed.includes(false)) return EVERY_MS;
+  const ms = await ctx.store.nextExpiry();
+  return Math.min(EVERY_MS, Math.max(0, Math.ceil(ms ?? EVERY_MS)));
 }
 
 async function destroy(ctx: SandboxContext, { id, orgId }: { id: string; orgId: string }) {

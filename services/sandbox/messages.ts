@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import * as pb from "../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import * as rpc from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { SandboxSpecSchema } from "../../proto/gen/sandbox/v1/spec_pb.ts";
@@ -8,7 +8,7 @@ import type { CreateSandbox } from "./domain/create-sandbox.ts";
 import type { ListSandboxes } from "./domain/list-sandboxes.ts";
 import { invalidRequest } from "./domain/refusals.ts";
 import type { Observation } from "./domain/report.ts";
-import { type Sandbox, type SandboxKey, STATUSES } from "./domain/sandbox.ts";
+import { type Lease, type Sandbox, type SandboxKey, STATUSES } from "./domain/sandbox.ts";
 import { enumCodec } from "./messages/enums.ts";
 import { given } from "./messages/mounts.ts";
 import { sealedFromMessage, specFromMessage, specToMessage } from "./messages/spec.ts";
@@ -23,6 +23,7 @@ const endCause = enumCodec(rpc.RunEndCause, [
   "start_failed",
   "stopped",
   "limit_reached",
+  "stop_failed",
 ]);
 
 export function sandboxToMessage(sandbox: Sandbox): pb.Sandbox {
@@ -84,12 +85,14 @@ export function observationFromMessage({ observation }: rpc.ReportRequest): Obse
   switch (observation.case) {
     case "placed":
       return { kind: "placed" };
-    case "waiting":
-      return { kind: "waiting" };
-    case "running": {
-      const { startedAt } = observation.value;
-      return { kind: "running", startedAt: startedAt ? timestampDate(startedAt) : new Date() };
+    case "waiting": {
+      const reason = statusReason.toWord(observation.value.reason) ?? "insufficient_capacity";
+      return { kind: "waiting", reason };
     }
+    case "workloadEnded":
+      return { kind: "workload_ended", endedAt: timeOf(observation.value.endedAt) };
+    case "running":
+      return { kind: "running", startedAt: timeOf(observation.value.startedAt) };
     case "ended": {
       const { endedAt, cause, message } = observation.value;
       const word = endCause.toWord(cause) ?? "lost";
@@ -105,4 +108,14 @@ export function observationFromMessage({ observation }: rpc.ReportRequest): Obse
     default:
       throw invalidRequest([{ field: "observation", message: "is required" }]);
   }
+}
+
+/** Whose lease a report carries; null: none, so it is not asked for. */
+export function leaseFromMessage({ lease }: rpc.ReportRequest): Lease | null {
+  return lease ? { engine: lease.engine, epoch: lease.epoch } : null;
+}
+
+// The contract requires it.
+function timeOf(at: Timestamp | undefined): Date {
+  return at ? timestampDate(at) : new Date();
 }

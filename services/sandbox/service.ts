@@ -54,7 +54,8 @@ export function createSandboxService(ctx: SandboxContext): ServiceImpl<typeof Sa
     report: async (request) => {
       const { sandboxId, generation } = request;
       const observation = read.observationFromMessage(request);
-      return { applied: await report(ctx, sandboxId, generation, observation) };
+      const lease = read.leaseFromMessage(request);
+      return { applied: await report(ctx, sandboxId, generation, observation, lease) };
     },
   };
 }

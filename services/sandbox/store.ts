@@ -10,11 +10,19 @@ import {
   hasPatches,
   listExpired,
   listSandboxes,
+  nextExpiry,
 } from "./store/read.ts";
-import { reportEnded, reportPlacement, reportRemoved, reportRunning } from "./store/report.ts";
+import {
+  reportEnded,
+  reportPlacement,
+  reportRemoved,
+  reportRunning,
+  reportWorkloadEnded,
+} from "./store/report.ts";
 
 export type { NewSandbox } from "./store/create.ts";
 export type { PagePoint } from "./store/read.ts";
+export type { Reported } from "./store/report.ts";
 export type { Database };
 
 /** Every query of the sandbox service; only the files of `store/` know SQL. */
@@ -33,8 +41,10 @@ export function createStore(database: Database) {
     findEngine: bind(database, findEngine),
     hasPatches: bind(database, hasPatches),
     listExpired: bind(database, listExpired),
+    nextExpiry: bind(database, nextExpiry),
     reportPlacement: bind(database, reportPlacement),
     reportRunning: bind(database, reportRunning),
+    reportWorkloadEnded: bind(database, reportWorkloadEnded),
     reportEnded: bind(database, reportEnded),
     reportRemoved: bind(database, reportRemoved),
     /** A hint to orchestrators that there is work; a lost one costs a sweep's delay, nothing else. */

@@ -81,10 +81,10 @@ describe("simulated engine", () => {
     expect(await engine.ensureRunning(allocation, UNHURRIED)).toMatchObject({ state: "running" });
   });
 
-  it("holds no more than its capacity, counting what is only starting", async () => {
+  it("holds no more than it has room for, counting what is only starting", async () => {
     const engine = createSimulatedEngine({
       features: [],
-      capacity: { vcpus: 2, memoryMib: 1024 },
+      room: { vcpus: 2, memoryMib: 1024 },
       delays: { start: 5, stop: 0 },
     });
     const [first, second, third] = [allocate(), allocate(), allocate()];
@@ -157,6 +157,17 @@ describe("simulated engine", () => {
     expect(engine.endMachine(allocation.sandboxId, { exitCode: 1 })).toBe(true);
     expect(engine.endMachine(allocation.sandboxId, { exitCode: 2 })).toBe(false);
     expect(await engine.list()).toMatchObject([{ state: "ended", exitCode: 1 }]);
+  });
+
+  it("ends a workload on demand, and its machine goes on", async () => {
+    const engine = createSimulatedEngine({ features: [] });
+    const allocation = allocate();
+    expect(engine.endWorkload(allocation.sandboxId)).toBe(false);
+    await engine.ensureRunning(allocation, UNHURRIED);
+    expect(engine.endWorkload(allocation.sandboxId)).toBe(true);
+    expect(await engine.list()).toMatchObject([
+      { state: "running", workloadEndedAt: expect.any(Date) },
+    ]);
   });
 
   it("leaves nothing waiting when it is closed", async () => {

@@ -1,6 +1,6 @@
-import type { OrchestratorContext } from "../context.ts";
+import type { LeadingContext } from "../context.ts";
 import { type Allocation, EngineFailure, type Patch } from "../engines/engine.ts";
-import type { DueRun } from "../store.ts";
+import type { StartingRun } from "../store.ts";
 
 /** What the sandbox service sealed, as far as engines need it; see SealedSpec there. */
 interface Sealed {
@@ -12,7 +12,7 @@ interface Sealed {
  * What the engine needs for a run, with its sealed parts opened.
  * @throws EngineFailure where they cannot be
  */
-export function allocationOf(ctx: OrchestratorContext, run: DueRun): Allocation {
+export function allocationOf(ctx: LeadingContext, run: StartingRun): Allocation {
   const { sandboxId, orgId, generation, name, spec, hasRun } = run;
   const { patches, registry: inline } = open(ctx, run);
   const { mode } = spec.registry;
@@ -21,12 +21,12 @@ export function allocationOf(ctx: OrchestratorContext, run: DueRun): Allocation 
   return { sandboxId, orgId, generation, name, spec, hasRun, patches, registry };
 }
 
-function plain(mode: DueRun["spec"]["registry"]["mode"]): "auto" | "anonymous" {
+function plain(mode: StartingRun["spec"]["registry"]["mode"]): "auto" | "anonymous" {
   return mode === "anonymous" ? mode : "auto";
 }
 
 // A spec with nothing to hide has no sealed part.
-function open(ctx: OrchestratorContext, run: DueRun): Sealed {
+function open(ctx: LeadingContext, run: StartingRun): Sealed {
   if (!run.sealed) return { patches: [], registry: null };
   try {
     return JSON.parse(Buffer.from(ctx.unseal(run.sealed, run.sandboxId)).toString()) as Sealed;
@@ -35,7 +35,7 @@ function open(ctx: OrchestratorContext, run: DueRun): Sealed {
   }
 }
 
-function unreadable(ctx: OrchestratorContext, { sandboxId }: DueRun, err: unknown): EngineFailure {
+function unreadable(ctx: LeadingContext, { sandboxId }: StartingRun, err: unknown): EngineFailure {
   ctx.log.error({ err, sandboxId }, "the sealed parts of a spec cannot be opened");
   return new EngineFailure("the sealed parts of its spec cannot be opened any more");
 }

@@ -2,7 +2,7 @@ import type { Instance } from "../engines/engine.ts";
 
 /** How a run ended, as it is reported. */
 export interface End {
-  /** The engine's clock; null where nobody saw it. */
+  /** The engine's clock, or when the machine was last seen up; null where nobody saw it. */
   endedAt: Date | null;
   cause:
     | "exited"
@@ -11,7 +11,8 @@ export interface End {
     | "lost"
     | "start_failed"
     | "stopped"
-    | "limit_reached";
+    | "limit_reached"
+    | "stop_failed";
   /** For the sandbox's owner. */
   message: string;
 }
@@ -24,13 +25,18 @@ export function endOf({ endedAt, exitCode, outOfMemory }: Instance): End {
   return { endedAt, cause: "crashed", message: `the machine ended with exit code ${exitCode}` };
 }
 
-/** The engine has no such machine any more. Pure. */
-export function lostMachine(): End {
-  return { endedAt: null, cause: "lost", message: "the engine lost the machine" };
+/** The engine has no such machine any more; `seenAt` is when it last had. Pure. */
+export function lostMachine(seenAt: Date | null): End {
+  return { endedAt: seenAt, cause: "lost", message: "the engine lost the machine" };
 }
 
 export function startFailed(message: string): End {
   return { endedAt: null, cause: "start_failed", message };
+}
+
+export function stopFailed(secs: number): End {
+  const message = `the machine could not be stopped within ${secs} s`;
+  return { endedAt: null, cause: "stop_failed", message };
 }
 
 export function stoppedMachine(instance: Instance | undefined): End {

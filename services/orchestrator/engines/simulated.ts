@@ -24,11 +24,15 @@ export interface SimulatedSettings {
   delays: { start: number; stop: number };
   /** Asked at each start; of an image that does not exist, say. */
   faultOf: (allocation: Allocation) => SimulatedFault | undefined;
-  /** What the machines that are up may take together. */
+  /** What its host has, as it tells. */
   capacity: Capacity;
+  /** What the machines that are up may take together, whatever the host has. */
+  room: Capacity;
 }
 
 export interface SimulatedOptions extends Partial<SimulatedSettings> {
+  /** `simulated` unless it is told otherwise. */
+  name?: string;
   /** What the engine claims to honour. */
   features: readonly string[];
   /** Machines that are there from the beginning; their size is not known, so they take no room. */
@@ -42,6 +46,8 @@ export interface SimulatedEngine extends Engine {
   setAvailable(available: boolean): void;
   /** Ends a machine as if by itself; false: it is not running. */
   endMachine(sandboxId: string, ending: Ending): boolean;
+  /** Ends the workload of a machine that stays up; false: it is not running. */
+  endWorkload(sandboxId: string): boolean;
 }
 
 /** How a machine ends by itself. */
@@ -57,6 +63,10 @@ interface Machine {
 
 const NONE: Capacity = { vcpus: 0, memoryMib: 0 };
 const PLENTY: Capacity = { vcpus: 1024, memoryMib: 4 * 1024 * 1024 };
+const ENDLESS: Capacity = {
+  vcpus: Number.POSITIVE_INFINITY,
+  memoryMib: Number.POSITIVE_INFINITY,
+};
 const TERMINATED = 128 + 15;
 const KILLED = 128 + 9;
 /** Of a machine that has to make way for a later start. */
@@ -64,7 +74,7 @@ const GRACE_MS = 5_000;
 
 /** See createSimulatedEngine. */
 class Simulation implements Engine {
-  readonly name = "simulated";
+  readonly name: string;
   readonly settings: SimulatedSettings;
   readonly #features: readonly string[];
   readonly #machines = new Map<string, Machine>();
@@ -72,12 +82,15 @@ class Simulation implements Engine {
   readonly #closed = new AbortController();
   #available = true;
 
-  constructor({ features, initial = [], delays, faultOf, capacity }: SimulatedOptions) {
+  constructor(options: SimulatedOptions) {
+    const { name = "simulated", features, initial = [], delays, faultOf, capacity, room } = options;
+    this.name = name;
     this.#features = features;
     this.settings = {
       delays: delays ?? { start: 0, stop: 0 },
       faultOf: faultOf ?? (() => undefined),
       capacity: capacity ?? PLENTY,
+      room: room ?? ENDLESS,
     };
     for (const instance of initial)
       this.#machines.set(instance.sandboxId, { instance, room: NONE, starting: false });
@@ -163,6 +176,14 @@ class Simulation implements Engine {
     return true;
   }
 
+  endWorkload(sandboxId: string): boolean {
+    const machine = this.#machines.get(sandboxId);
+    if (machine?.instance.state !== "running") return false;
+    machine.instance = { ...machine.instance, workloadEndedAt: new Date() };
+    this.#changes.emit("change", sandboxId);
+    return true;
+  }
+
   #answer(): void {
     if (!this.#available) throw new EngineUnavailable("the simulated engine is set to be away");
   }
@@ -171,8 +192,8 @@ class Simulation implements Engine {
   #place({ sandboxId, generation, spec }: Allocation): Machine {
     const { vcpus, memoryMib } = spec.resources;
     const used = this.#used(sandboxId);
-    const { capacity } = this.settings;
-    if (used.vcpus + vcpus > capacity.vcpus || used.memoryMib + memoryMib > capacity.memoryMib)
+    const { room } = this.settings;
+    if (used.vcpus + vcpus > room.vcpus || used.memoryMib + memoryMib > room.memoryMib)
       throw new InsufficientCapacity("the simulated engine is full");
     const nothing = {
       startedAt: null,

@@ -1,21 +1,85 @@
 import type { Database } from "../../../prisma/database.ts";
-import type { EngineSpec, Instance } from "../engines/engine.ts";
+import type { EngineSpec } from "../engines/engine.ts";
+import { PLACED, QUEUED } from "./queue.ts";
+
+/** What there is to do at all, and when there will be next. */
+export interface Glance {
+  destroyed: boolean;
+  ends: boolean;
+  /** Starts that are placed. */
+  placed: boolean;
+  /** Starts that are not. */
+  queued: boolean;
+  /** Milliseconds until the next run reaches its limit; null: none has one. */
+  nextMs: number | null;
+}
+
+/** One statement, so that a look that finds nothing costs one. */
+export async function glance(database: Database): Promise<Glance> {
+  const [row] = await database.query<Glance>(
+    `SELECT EXISTS (SELECT FROM sandbox.sandboxes WHERE destroyed_at IS NOT NULL) AS destroyed,
+            EXISTS (SELECT FROM sandbox.runs WHERE ${ENDING} AND due_at <= now()) AS ends,
+            EXISTS (SELECT FROM sandbox.runs WHERE ${PLACED}) AS placed,
+            EXISTS (SELECT FROM sandbox.runs WHERE ${QUEUED}) AS queued,
+            (SELECT (extract(epoch FROM min(due_at) - clock_timestamp()) * 1000)::float8
+             FROM sandbox.runs WHERE ${ENDING} AND due_at > now()) AS "nextMs"`,
+  );
+  return row ?? { destroyed: false, ends: false, placed: false, queued: false, nextMs: null };
+}
+
+const ENDING = "due_at IS NOT NULL AND (desired = 'stopped' OR phase = 'running')";
+
+/** An open run of a living sandbox that is to end now. */
+export interface EndingRun {
+  sandboxId: string;
+  generation: number;
+  /** `running`: it has reached its limit. */
+  desired: "running" | "stopped";
+  /** An engine has it. */
+  placed: boolean;
+  /** Milliseconds that are left to stop it, 0: none; null: as many as it takes. */
+  stopMsLeft: number | null;
+}
+
+export interface EndQuery {
+  limit: number;
+  /** Sandboxes that are being worked on. */
+  busy: readonly string[];
+  stopTimeoutSecs: number;
+  /** Only those that can be ended without the engine: it has none of it, or the time is over. */
+  withoutEngine: boolean;
+}
+
+/** Organizations take turns, each with its oldest first. */
+export async function listEnds(database: Database, query: EndQuery): Promise<EndingRun[]> {
+  return database.query<EndingRun>(
+    `SELECT r.sandbox_id AS "sandboxId", r.generation, r.desired, r.placed_at IS NOT NULL AS placed,
+            CASE WHEN r.desired = 'stopped' THEN r.ms_left END AS "stopMsLeft"
+     FROM (
+       SELECT *, row_number() OVER (PARTITION BY org_id ORDER BY due_at) AS turn,
+         greatest(0, extract(epoch FROM stop_admitted_at + $3::int * interval '1 second' - clock_timestamp()) * 1000)::int AS ms_left
+       FROM sandbox.runs
+       WHERE ${ENDING} AND due_at <= now() AND sandbox_id <> ALL($2::uuid[])
+     ) r
+     JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL
+     WHERE NOT $4::boolean OR r.placed_at IS NULL OR r.ms_left = 0
+     ORDER BY r.turn, r.due_at LIMIT $1::int`,
+    query.limit,
+    query.busy,
+    query.stopTimeoutSecs,
+    query.withoutEngine,
+  );
+}
 
 /** A stored spec as far as this service reads it. */
 export type StoredSpec = EngineSpec & { registry: { mode: "auto" | "anonymous" | "inline" } };
 
-/** An open run that wants something done now. */
-export interface DueRun {
+/** A start with everything that the engine needs. */
+export interface StartingRun {
   sandboxId: string;
   orgId: string;
   name: string;
   generation: number;
-  desired: "running" | "stopped";
-  phase: "starting" | "running";
-  /** It waits for room in an engine. */
-  waiting: boolean;
-  /** It waited for longer than it may. */
-  queueExpired: boolean;
   /** Milliseconds that are left to bring the machine up; 0: it is too late. */
   startMsLeft: number;
   spec: StoredSpec;
@@ -24,39 +88,24 @@ export interface DueRun {
   hasRun: boolean;
 }
 
-export interface DueQuery {
-  /** Starts, or what is to end: stops and runs at their limit. */
-  kind: "start" | "end";
-  limit: number;
-  /** Sandboxes that are being worked on. */
-  busy: readonly string[];
-  queueTimeoutSecs: number;
-  startTimeoutSecs: number;
-}
-
-/** Open runs of living sandboxes that are due: organizations take turns, each with its oldest first. */
-export async function listDue(database: Database, query: DueQuery): Promise<DueRun[]> {
-  return database.query<DueRun>(
-    `SELECT r.sandbox_id AS "sandboxId", r.org_id AS "orgId", s.name, r.generation, r.desired, r.phase,
-            coalesce(s.status_reason = 'insufficient_capacity', false) AS waiting,
-            r.placed_at IS NULL AND at.now > r.admitted_at + $3::int * interval '1 second' AS "queueExpired",
-            greatest(0, extract(epoch FROM coalesce(r.placed_at, at.now) + $4::int * interval '1 second' - at.now) * 1000)::int AS "startMsLeft",
+/** These sandboxes' starts, as far as they are still wanted, in that order. */
+export async function readStarts(
+  database: Database,
+  ids: readonly string[],
+  startTimeoutSecs: number,
+): Promise<StartingRun[]> {
+  return database.query<StartingRun>(
+    `SELECT r.sandbox_id AS "sandboxId", r.org_id AS "orgId", s.name, r.generation,
+            greatest(0, extract(epoch FROM coalesce(r.placed_at, at.now) + $2::int * interval '1 second' - at.now) * 1000)::int AS "startMsLeft",
             s.spec, sealed.sealed, s.started_at IS NOT NULL AS "hasRun"
-     FROM (
-       SELECT *, row_number() OVER (PARTITION BY org_id ORDER BY admitted_at) AS turn
-       FROM sandbox.runs
-       WHERE due_at <= now() AND sandbox_id <> ALL($2::uuid[])
-         AND (desired = 'running' AND phase = 'starting') = $5::boolean
-     ) r
+     FROM unnest($1::uuid[]) WITH ORDINALITY AS given (id, place)
+     JOIN sandbox.runs r ON r.sandbox_id = given.id AND r.closed_at IS NULL AND r.phase = 'starting' AND r.desired = 'running'
      JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL
      LEFT JOIN sandbox.sealed_specs sealed ON sealed.sandbox_id = s.id,
      LATERAL (SELECT now() AS now) at
-     ORDER BY r.turn, r.due_at LIMIT $1::int`,
-    query.limit,
-    query.busy,
-    query.queueTimeoutSecs,
-    query.startTimeoutSecs,
-    query.kind === "start",
+     ORDER BY given.place`,
+    ids,
+    startTimeoutSecs,
   );
 }
 
@@ -88,63 +137,4 @@ export async function listUnwanted(
     starting,
   );
   return rows.map(({ id }) => id);
-}
-
-/** An open run, as it is compared with what the engine lists. */
-export interface OpenRun {
-  sandboxId: string;
-  generation: number;
-  phase: "starting" | "running";
-  runningAt: Date | null;
-  /** It is to be stopped, or has reached its limit. */
-  due: boolean;
-}
-
-export async function listOpen(database: Database): Promise<OpenRun[]> {
-  return database.query<OpenRun>(
-    `SELECT sandbox_id AS "sandboxId", generation, phase, running_at AS "runningAt",
-            coalesce(due_at <= now(), false) AS due
-     FROM sandbox.runs WHERE closed_at IS NULL`,
-  );
-}
-
-/** Whether a run is open. */
-export async function isOpen(
-  database: Database,
-  sandboxId: string,
-  generation: number,
-): Promise<boolean> {
-  const rows = await database.query(
-    "SELECT generation FROM sandbox.runs WHERE sandbox_id = $1::uuid AND generation = $2::int AND closed_at IS NULL",
-    sandboxId,
-    generation,
-  );
-  return rows.length > 0;
-}
-
-/** Which of these sandboxes do not exist, not even as destroyed. */
-export async function listUnknown(database: Database, ids: readonly string[]): Promise<string[]> {
-  const rows = await database.query<{ id: string }>(
-    `SELECT given.id FROM unnest($1::uuid[]) AS given (id)
-     WHERE NOT EXISTS (SELECT FROM sandbox.sandboxes s WHERE s.id = given.id)`,
-    ids,
-  );
-  return rows.map(({ id }) => id);
-}
-
-/** The machines that the database believes to be up, for an engine that keeps them in memory only. */
-export async function listBelieved(database: Database): Promise<Instance[]> {
-  const open = await listOpen(database);
-  return open
-    .filter(({ phase }) => phase === "running")
-    .map(({ sandboxId, generation, runningAt }) => ({
-      sandboxId,
-      generation,
-      state: "running",
-      startedAt: runningAt,
-      endedAt: null,
-      exitCode: null,
-      outOfMemory: false,
-      workloadEndedAt: null,
-    }));
 }

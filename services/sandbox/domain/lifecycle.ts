@@ -43,9 +43,13 @@ export type EndCause =
   | "lost"
   | "start_failed"
   | "stopped"
-  | "limit_reached";
+  | "limit_reached"
+  | "stop_failed";
 
-/** The status a run ends in when nobody had asked it to stop; a stop that was asked for always ends stopped. */
+/**
+ * The status a run ends in when nobody had asked it to stop. A stop that was asked for ends stopped whatever
+ * the machine did, but not where the engine did not get it done.
+ */
 export const OUTCOMES: Record<EndCause, "stopped" | "failed"> = {
   exited: "stopped",
   stopped: "stopped",
@@ -54,4 +58,5 @@ export const OUTCOMES: Record<EndCause, "stopped" | "failed"> = {
   out_of_memory: "failed",
   lost: "failed",
   start_failed: "failed",
+  stop_failed: "failed",
 };

@@ -1,50 +1,65 @@
 import type { SandboxContext } from "../context.ts";
+import type { Reported } from "../store.ts";
 import { type EndCause, OUTCOMES } from "./lifecycle.ts";
-import type { Change } from "./sandbox.ts";
+import type { Change, Lease, StatusReason } from "./sandbox.ts";
 
 const MOST_MESSAGE = 4_000;
 
 /** What an engine did to a run, or could not do. */
 export type Observation =
   | { kind: "placed" }
-  | { kind: "waiting" }
+  | { kind: "waiting"; reason: StatusReason }
   | { kind: "running"; startedAt: Date }
+  | { kind: "workload_ended"; endedAt: Date }
   | { kind: "ended"; endedAt: Date | null; cause: EndCause; message: string }
   | { kind: "removed" };
 
-/** @returns whether it changed anything: a late or repeated report does not */
+/**
+ * @param lease of the orchestrator that reports; null: not asked for
+ * @returns whether it changed anything: a late or repeated report, or one of a replaced leader, does not
+ */
 export async function report(
   ctx: SandboxContext,
   sandboxId: string,
   generation: number,
   observation: Observation,
+  lease: Lease | null = null,
 ): Promise<boolean> {
-  if (observation.kind === "removed") return ctx.store.reportRemoved(sandboxId);
-  const change = await record(ctx, sandboxId, generation, observation);
+  const of = { sandboxId, generation, lease };
+  if (observation.kind === "removed") return ctx.store.reportRemoved(of);
+  const change = await record(ctx, of, observation);
   if (change) ctx.changes.publish(change);
   return change !== undefined;
 }
 
 function record(
   { store, lingerSecs }: SandboxContext,
-  sandboxId: string,
-  generation: number,
+  of: Reported,
   observation: Exclude<Observation, { kind: "removed" }>,
 ): Promise<Change | undefined> {
   switch (observation.kind) {
     case "placed":
-      return store.reportPlacement(sandboxId, generation, null);
+      return store.reportPlacement(of, null);
     case "waiting":
-      return store.reportPlacement(sandboxId, generation, "insufficient_capacity");
+      return store.reportPlacement(of, observation.reason);
     case "running":
-      return store.reportRunning(sandboxId, generation, observation.startedAt);
+      return store.reportRunning(of, observation.startedAt);
+    case "workload_ended":
+      return store.reportWorkloadEnded(of, observation.endedAt);
     case "ended": {
       const { endedAt, cause } = observation;
       const outcome = OUTCOMES[cause];
+      const despiteStop = cause === "stop_failed";
       const message = readable(observation.message);
-      return store.reportEnded(sandboxId, generation, { endedAt, outcome, message, lingerSecs });
+      const end = { endedAt, outcome, despiteStop, by: endedBy(cause), message, lingerSecs };
+      return store.reportEnded(of, end);
     }
   }
+}
+
+function endedBy(cause: EndCause): "engine" | "engine_lost" | "limit" {
+  if (cause === "limit_reached") return "limit";
+  return cause === "lost" ? "engine_lost" : "engine";
 }
 
 // An engine may quote a program's output: whatever it is, the report has to be kept.

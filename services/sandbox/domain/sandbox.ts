@@ -39,3 +39,10 @@ export interface Change {
   generation: number;
   destroyed: boolean;
 }
+
+/** The lease of an engine, as the orchestrator that reports holds it. */
+export interface Lease {
+  engine: string;
+  /** Rises with each new holder. */
+  epoch: bigint;
+}

@@ -1,10 +1,10 @@
 import type { SandboxKey } from "../domain/sandbox.ts";
 
-/** The engine of this deployment: the one that was seen last, and whether its orchestrator lives. */
+/** The engine of this deployment: the one whose lease lives, else lived last. */
 export const LEASE = `
   lease AS MATERIALIZED (
     SELECT features, expires_at > clock_timestamp() AS alive
-    FROM orchestrator.leases ORDER BY last_seen_at DESC LIMIT 1
+    FROM orchestrator.leases ORDER BY expires_at DESC LIMIT 1
   )`;
 
 /** The condition that finds a key: `$1` is the organization, `$2` the id or name. */

@@ -77,13 +77,13 @@ export async function findHolder(
   return row;
 }
 
-/** The engine that was seen last; undefined before any. */
+/** The engine whose lease lives, else lived last; undefined before any. */
 export async function findEngine(
   database: Database,
 ): Promise<{ features: string[]; alive: boolean } | undefined> {
   const [row] = await database.query<{ features: string[]; alive: boolean }>(
     `SELECT features, expires_at > clock_timestamp() AS alive
-     FROM orchestrator.leases ORDER BY last_seen_at DESC LIMIT 1`,
+     FROM orchestrator.leases ORDER BY expires_at DESC LIMIT 1`,
   );
   return row;
 }
@@ -108,4 +108,13 @@ export async function listExpired(
     limit,
   );
   return rows.map(({ id, org_id }) => ({ id, orgId: org_id }));
+}
+
+/** Milliseconds until the next ephemeral sandbox that has ended is to go; null: none is. */
+export async function nextExpiry(database: Database): Promise<number | null> {
+  const [row] = await database.query<{ ms: number | null }>(
+    `SELECT (extract(epoch FROM min(expires_at) - clock_timestamp()) * 1000)::float8 AS ms
+     FROM sandbox.sandboxes WHERE expires_at IS NOT NULL AND destroyed_at IS NULL`,
+  );
+  return row?.ms ?? null;
 }

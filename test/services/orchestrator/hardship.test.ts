@@ -57,12 +57,12 @@ test("many removals that fail hold up nothing else", async () => {
   await reaches(system, id, "running");
 });
 
-test("a start fails at its time limit though the engine is away", async () => {
-  const system = await start({ limits: { startTimeoutSecs: 2 } });
+test("a start that no engine takes fails at the queue's time limit, and says that none answered", async () => {
+  const system = await start({ limits: { queueTimeoutSecs: 4, startTimeoutSecs: 1 } });
   system.engine.setAvailable(false);
   const { id } = await system.create();
   expect(await reaches(system, id, "failed")).toMatchObject({
-    lastFailureMessage: "the machine did not come up within 2 s",
+    lastFailureMessage: "the engine did not answer within 4 s",
   });
 });
 
@@ -90,7 +90,7 @@ test("credentials that cannot be opened any more fail the start, with a reason",
   const inline = { case: "inline" as const, value: { username: "u", password: "p" } };
   const { id } = await system.create({ registry: { mode: inline } });
   expect(await reaches(system, id, "failed")).toMatchObject({
-    lastFailureMessage: expect.stringContaining("credentials"),
+    lastFailureMessage: expect.stringContaining("cannot be opened"),
   });
 });
 
@@ -116,6 +116,7 @@ test("a run that an orchestrator stopped at its limit, and died, is no crash to 
 test("an engine that is slow to list is asked once at a time", async () => {
   const system = await start();
   const { engine } = system;
+  await reaches(system, (await system.create()).id, "running");
   const { promise, resolve } = Promise.withResolvers<[]>();
   const list = vi.spyOn(engine, "list").mockReturnValue(promise);
   for (let i = 0; i < 5; i += 1) {

@@ -90,7 +90,7 @@ test("one that waits for room can be stopped and destroyed, and does not wait fo
   await reaches(system, stopped.id, "stopped");
   await change.destroySandbox(system.ctx, system.caller, { id: destroyed.id });
   expect(await reaches(system, late.id, "failed")).toMatchObject({
-    lastFailureMessage: "no engine had room within 3 s",
+    lastFailureMessage: "the engine had no room within 3 s",
   });
   const rows = await system.database.query<{ id: string }>("SELECT id FROM sandbox.sandboxes");
   expect(rows.map(({ id }) => id)).not.toContain(destroyed.id);
@@ -98,12 +98,16 @@ test("one that waits for room can be stopped and destroyed, and does not wait fo
 
 test("a spec larger than the whole host fails at once, and says so", async () => {
   const system = await start({ engine: { capacity: { vcpus: 4, memoryMib: 1024 } } });
-  const large = [{ vcpus: 5 }, { memoryMib: 1025 }];
-  for (const resources of large) {
+  const large = [
+    [{ vcpus: 5 }, "it asks for 5 vCPUs, more than the engine's whole host can give (4)"],
+    [
+      { memoryMib: 1025 },
+      "it asks for 1025 MiB of memory, more than the engine's whole host can give (1024 MiB)",
+    ],
+  ] as const;
+  for (const [resources, lastFailureMessage] of large) {
     const { id } = await system.create({ resources });
-    expect(await reaches(system, id, "failed")).toMatchObject({
-      lastFailureMessage: "it asks for more than the engine's whole host has",
-    });
+    expect(await reaches(system, id, "failed")).toMatchObject({ lastFailureMessage });
   }
   const { id } = await system.create({ resources: { vcpus: 4, memoryMib: 1024 } });
   await reaches(system, id, "running");

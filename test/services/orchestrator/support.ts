@@ -5,6 +5,7 @@ import { type Database, openDatabase } from "../../../prisma/database.ts";
 import { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
 import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
+import type { OrchestratorContext } from "../../../services/orchestrator/context.ts";
 import {
   createSimulatedEngine,
   type SimulatedEngine,
@@ -43,7 +44,7 @@ export interface System {
 
 export interface SystemOptions {
   engine?: Partial<SimulatedOptions>;
-  limits?: { queueTimeoutSecs?: number; startTimeoutSecs?: number; orphanDelaySecs?: number };
+  limits?: Partial<OrchestratorContext["limits"]>;
   /** What opens sealed credentials; else they are not sealed. */
   unseal?: (sealed: Uint8Array) => Uint8Array;
   /** A migrated database; else one of its own. */
@@ -79,8 +80,11 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
       limits: {
         queueTimeoutSecs: 60,
         startTimeoutSecs: 60,
+        stopTimeoutSecs: 60,
         stopGraceMs: 1_000,
         orphanDelaySecs: 600,
+        cpuOvercommit: 1,
+        memoryOvercommit: 1,
         ...limits,
       },
     });

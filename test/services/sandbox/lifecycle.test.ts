@@ -154,7 +154,7 @@ describe("what the engine reports", () => {
     const { id } = await sandboxIn("starting");
     const reason = async () => (await change.getSandbox(bench.ctx, caller, { id })).statusReason;
     expect(await reason()).toBe("scheduling");
-    await report(bench.ctx, id, 1, { kind: "waiting" });
+    await report(bench.ctx, id, 1, { kind: "waiting", reason: "insufficient_capacity" });
     expect(await reason()).toBe("insufficient_capacity");
     await report(bench.ctx, id, 1, { kind: "placed" });
     expect(await reason()).toBeNull();

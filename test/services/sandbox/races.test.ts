@@ -76,9 +76,11 @@ test("a start that met the end of the run before it is the next run", async () =
         endedAt: null,
         outcome: "failed",
         message: "it broke",
+        despiteStop: false,
+        by: "engine",
         lingerSecs: 30,
       } as const;
-      return store.reportEnded(id, 1, end);
+      return store.reportEnded({ sandboxId: id, generation: 1, lease: null }, end);
     },
     () => change.startSandbox(bench.ctx, caller, { id }),
   );
