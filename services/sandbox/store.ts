@@ -7,8 +7,8 @@ import {
   findEngine,
   findHolder,
   findSandbox,
-  hasPatches,
   listExpired,
+  listPatchFeatures,
   listSandboxes,
   nextExpiry,
 } from "./store/read.ts";
@@ -39,7 +39,7 @@ export function createStore(database: Database) {
     list: bind(database, listSandboxes),
     findHolder: bind(database, findHolder),
     findEngine: bind(database, findEngine),
-    hasPatches: bind(database, hasPatches),
+    listPatchFeatures: bind(database, listPatchFeatures),
     listExpired: bind(database, listExpired),
     nextExpiry: bind(database, nextExpiry),
     reportPlacement: bind(database, reportPlacement),

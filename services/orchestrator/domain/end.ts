@@ -17,11 +17,18 @@ export interface End {
   message: string;
 }
 
-/** Why a machine that ended by itself is down. Pure. */
+const KILLED = 128 + 9;
+const TERMINATED = 128 + 15;
+
+/** Why a machine that nobody here stopped is down. Pure. */
 export function endOf({ endedAt, exitCode, outOfMemory }: Instance): End {
   if (outOfMemory)
     return { endedAt, cause: "out_of_memory", message: "the machine ran out of memory" };
   if (exitCode === 0) return { endedAt, cause: "exited", message: "the machine shut down" };
+  // Somebody asked it to end, such as the host's operator, and it did.
+  if (exitCode === TERMINATED)
+    return { endedAt, cause: "exited", message: "the machine was shut down" };
+  if (exitCode === KILLED) return { endedAt, cause: "crashed", message: "the machine was killed" };
   return { endedAt, cause: "crashed", message: `the machine ended with exit code ${exitCode}` };
 }
 

@@ -5,7 +5,7 @@ import { type NewSandbox, takenField } from "../store.ts";
 import { canonicalSpec } from "./canonical-spec.ts";
 import { unknownReferences } from "./references.ts";
 import { inSpec, invalidConfig, invalidRequest, nameTaken, unreachable } from "./refusals.ts";
-import { type Requirement, requirements, unsupported } from "./requirements.ts";
+import { patchRequirements, type Requirement, requirements, unsupported } from "./requirements.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { generateSlug } from "./slug.ts";
 import type { SandboxSpec, SealedSpec } from "./spec.ts";
@@ -32,7 +32,7 @@ export async function createSandbox(
 ): Promise<Sandbox> {
   const faults = [...unknownReferences(input.spec), ...sizeFaults(input.spec)];
   if (faults.length > 0) throw invalidRequest(inSpec(faults));
-  const needs = requirements(input.spec, input.sealed.patches.length);
+  const needs = [...requirements(input.spec), ...patchRequirements(input.sealed.patches)];
   const spec = canonicalSpec(input.spec);
   for (let tries = 1; ; tries += 1) {
     const make = newSandbox(ctx, caller.orgId, { ...input, spec }, needs);

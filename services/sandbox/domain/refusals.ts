@@ -70,7 +70,11 @@ async function whyNoEngine(
   const engine = await ctx.store.findEngine();
   if (!engine?.alive) return unreachable();
   if (action !== "start") return undefined;
-  const patched = await ctx.store.hasPatches(sandbox.id);
-  const faults = unsupported(requirements(sandbox.spec, patched ? 1 : 0), engine.features);
+  const patches = await ctx.store.listPatchFeatures(sandbox.id);
+  const needs = [
+    ...requirements(sandbox.spec),
+    ...patches.map((feature) => ({ feature, field: "patches" })),
+  ];
+  const faults = unsupported(needs, engine.features);
   return faults.length > 0 ? invalidConfig(inSpec(faults)) : undefined;
 }

@@ -1,5 +1,6 @@
 import type { FieldFault } from "../../../runtime/errors.ts";
-import type { Mount, SandboxSpec } from "./spec.ts";
+import { refusalOf } from "./refusal-sentences.ts";
+import type { Mount, Patch, SandboxSpec } from "./spec.ts";
 
 /** A part of a spec that an engine may or may not honour, and where the spec asks for it. */
 export interface Requirement {
@@ -26,6 +27,7 @@ export const FEATURES = [
   "network.secrets",
   "network.strict",
   "patches",
+  "patches.copy",
   "resources.disk_size_mib",
   "rlimits.as",
   "runtime.log_level",
@@ -34,8 +36,8 @@ export const FEATURES = [
 
 export type Feature = (typeof FEATURES)[number];
 
-/** What this spec, with that many patches, asks of an engine beyond what every engine does. Pure. */
-export function requirements(spec: SandboxSpec, patches: number): Requirement[] {
+/** What this spec, beside its patches, asks of an engine beyond what every engine does. Pure. */
+export function requirements(spec: SandboxSpec): Requirement[] {
   const needs: [boolean, Feature, string][] = [
     [spec.init !== null, "init", "init"],
     [
@@ -49,7 +51,6 @@ export function requirements(spec: SandboxSpec, patches: number): Requirement[] 
     [spec.network.policy !== null, "network.policy", "network.policy"],
     [(spec.network.secrets?.entries.length ?? 0) > 0, "network.secrets", "network.secrets"],
     [spec.network.strict, "network.strict", "network.strict"],
-    [patches > 0, "patches", "patches"],
     [spec.resources.diskSizeMib !== null, "resources.disk_size_mib", "resources.disk_size_mib"],
     [spec.runtime.logLevel !== null, "runtime.log_level", "runtime.log_level"],
     [Object.keys(spec.runtime.scripts).length > 0, "runtime.scripts", "runtime.scripts"],
@@ -81,6 +82,14 @@ function mountRequirements(mount: Mount, field: string): Requirement[] {
   return found;
 }
 
+/** What patches ask of an engine. Pure. */
+export function patchRequirements(patches: readonly Patch[]): Requirement[] {
+  const copy = patches.findIndex(({ kind }) => kind === "copy_file" || kind === "copy_dir");
+  const needs: Requirement[] = patches.length > 0 ? [{ feature: "patches", field: "patches" }] : [];
+  if (copy >= 0) needs.push({ feature: "patches.copy", field: `patches[${copy}]` });
+  return needs;
+}
+
 /** The faults of a spec on an engine with these features; empty: it can run there. Pure. */
 export function unsupported(
   needs: readonly Requirement[],
@@ -88,5 +97,5 @@ export function unsupported(
 ): FieldFault[] {
   return needs
     .filter(({ feature }) => !features.includes(feature))
-    .map(({ field }) => ({ field, message: "is not supported by this deployment's engine" }));
+    .map(({ feature, field }) => ({ field, message: refusalOf(feature) }));
 }

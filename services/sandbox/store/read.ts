@@ -88,13 +88,14 @@ export async function findEngine(
   return row;
 }
 
-/** Whether a spec has patches; their contents are sealed. */
-export async function hasPatches(database: Database, id: string): Promise<boolean> {
-  const rows = await database.query(
-    "SELECT id FROM sandbox.sandboxes WHERE id = $1::uuid AND 'patches' = ANY(requires)",
+/** What a sandbox's patches ask of an engine; the patches themselves are sealed. */
+export async function listPatchFeatures(database: Database, id: string): Promise<string[]> {
+  const rows = await database.query<{ feature: string }>(
+    `SELECT feature FROM sandbox.sandboxes, unnest(requires) AS feature
+     WHERE id = $1::uuid AND split_part(feature, '.', 1) = 'patches'`,
     id,
   );
-  return rows.length > 0;
+  return rows.map(({ feature }) => feature);
 }
 
 /** Ended ephemeral sandboxes whose linger is over. */
