@@ -1,6 +1,7 @@
 import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type Docker from "dockerode";
+import pino from "pino";
 import { v7 as uuid } from "uuid";
 import { afterAll, beforeAll } from "vitest";
 import { connectDocker } from "../../services/orchestrator/engines/docker/connect.ts";
@@ -12,7 +13,7 @@ import type { Allocation, Engine, Instance } from "../../services/orchestrator/e
 import { loadImage, type TestImage } from "../support/images.ts";
 import { UNHURRIED } from "./allocations.ts";
 
-export const SILENT = { warn: () => undefined };
+export const SILENT = pino({ level: "silent" });
 
 /** An installation of one test file's own on the Docker daemon, put away after it. */
 export interface DockerHarness {
@@ -24,8 +25,10 @@ export interface DockerHarness {
   container(allocation: Allocation): Docker.Container;
   /** Runs a program in a sandbox. @returns its standard output and error, in one, trimmed */
   run(allocation: Allocation, ...command: string[]): Promise<string>;
-  /** What the sandbox has written, trimmed. */
+  /** What the sandbox has written, trimmed, without what its supervisor said. */
   output(allocation: Allocation): Promise<string>;
+  /** What the supervisor has said: each line of its own. */
+  said(allocation: Allocation): Promise<string[]>;
 }
 
 /** Call it in a suite; what it returns is filled in before the first test. */
@@ -39,6 +42,11 @@ export function useDocker(
   const engine = createDockerEngine({ installationId, docker: { host, ...options }, log: SILENT });
   const container = ({ sandboxId, generation }: Allocation) =>
     docker.getContainer(`sbx-${sandboxId}-${generation}`);
+  const lines = async (allocation: Allocation) => {
+    const logs = await container(allocation).logs({ stdout: true, stderr: true });
+    return (await demultiplexed(docker, Readable.from([logs]))).split("\n");
+  };
+  const isSaid = (line: string) => line.startsWith("sandgate: ");
 
   beforeAll(async () => {
     for (const image of images) await loadImage(docker, image);
@@ -57,10 +65,12 @@ export function useDocker(
     container,
     start: (allocation) => engine.ensureRunning(allocation, UNHURRIED),
     run: (allocation, ...command) => runIn(docker, container(allocation), command),
-    output: async (allocation) => {
-      const logs = await container(allocation).logs({ stdout: true, stderr: true });
-      return await demultiplexed(docker, Readable.from([logs]));
-    },
+    output: async (allocation) =>
+      (await lines(allocation))
+        .filter((line) => !isSaid(line))
+        .join("\n")
+        .trim(),
+    said: async (allocation) => (await lines(allocation)).filter(isSaid),
   };
 }
 

@@ -27,6 +27,17 @@ export function containerDisk(container: Docker.Container, limits: CallLimits): 
   };
 }
 
+/** What is at a path whose parents are no links; a link itself is not followed. */
+export async function kindAt(
+  container: Docker.Container,
+  path: string,
+  limits: CallLimits,
+): Promise<"directory" | "file" | "link" | "other" | undefined> {
+  const stat = await rawStat(container, path, limits);
+  if (!stat) return undefined;
+  return stat.mode & GO_SYMLINK ? "link" : describe(path, stat).kind;
+}
+
 /** A disk without what is in directories that something is mounted on once the container runs. */
 export function withMounts(disk: Disk, mounts: readonly string[]): Disk {
   const isHidden = (path: string) => mounts.some((top) => path.startsWith(`${top}/`));

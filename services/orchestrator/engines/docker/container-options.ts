@@ -1,12 +1,17 @@
 import type { ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Allocation, EngineSpec } from "../engine.ts";
+import type { InitProgram } from "./init.ts";
 import { hostnameOf, LABELS, networkName } from "./names.ts";
+import { extraHosts } from "./patches/steps.ts";
 
 const MIB = 1024 * 1024;
 /** Enough for any honest workload; a fork bomb ends here and not on the host. */
 const PIDS_MAX = 4096;
 /** Of each sandbox's output the daemon keeps so much on its disk. */
 const LOG = { Type: "json-file", Config: { "max-size": "10m", "max-file": "3" } };
+
+/** PID 1 of a machine is root's, whoever else its processes belong to. */
+const ROOT = "0:0";
 
 /** How a container runs what it runs. */
 export interface Launch {
@@ -15,6 +20,10 @@ export interface Launch {
   env: Record<string, string>;
   /** The daemon puts its init in front as PID 1. */
   init: boolean;
+  /** Its end is written to standard error; see saysWorkloadEnded. */
+  hasWorkload: boolean;
+  /** An init of the image's own is PID 1. */
+  ownInit?: InitProgram;
 }
 
 /** The whole request for a sandbox's container. Pure. */
@@ -23,35 +32,49 @@ export function containerOptions(
   imageId: string,
   installationId: string,
   launch: Launch,
+  runtime: string | undefined,
 ): ContainerCreateOptions {
   const { spec } = allocation;
-  const { user, workdir } = spec.runtime;
+  const { workdir } = spec.runtime;
+  const user = launch.ownInit ? ROOT : spec.runtime.user;
   return {
     Image: imageId,
     Hostname: hostnameOf(allocation.name),
-    Labels: labels(allocation, installationId),
+    Labels: labels(allocation, installationId, launch),
     Env: environment(spec, launch),
     Entrypoint: launch.entrypoint,
     Cmd: launch.cmd,
     ...(user === null ? {} : { User: user }),
     ...(workdir === null ? {} : { WorkingDir: workdir }),
     // The contract's, whatever the image asks for.
-    StopSignal: "SIGTERM",
+    StopSignal: launch.ownInit?.stopSignal ?? "SIGTERM",
     // The image's own check would probe a service that an idle sandbox does not run.
     Healthcheck: { Test: ["NONE"] },
-    HostConfig: hostConfig(spec, networkName(installationId), launch.init),
+    HostConfig: {
+      ...hostConfig(spec, networkName(installationId), launch),
+      ExtraHosts: extraHosts(allocation),
+      ...(runtime === undefined ? {} : { Runtime: runtime }),
+    },
   };
 }
 
 // A sandbox's labels stand behind a prefix: raw ones would speak to whatever else reads the labels
 // of this host's containers, a reverse proxy that takes its routes from them for one.
-function labels(allocation: Allocation, installationId: string): Record<string, string> {
-  const own = Object.entries(allocation.spec.labels);
+function labels(
+  allocation: Allocation,
+  installationId: string,
+  { hasWorkload }: Launch,
+): Record<string, string> {
+  const { labels, lifecycle, runtime } = allocation.spec;
+  const own = Object.entries(labels);
+  const isWatched = hasWorkload && (lifecycle.idleTimeoutSecs ?? 0) > 0;
   return {
     ...Object.fromEntries(own.map(([key, value]) => [`${LABELS.ofSandbox}${key}`, value])),
     [LABELS.installation]: installationId,
     [LABELS.sandbox]: allocation.sandboxId,
     [LABELS.organization]: allocation.orgId,
+    ...(runtime.logLevel === null ? {} : { [LABELS.logLevel]: runtime.logLevel }),
+    ...(isWatched ? { [LABELS.watched]: "true" } : {}),
   };
 }
 
@@ -63,7 +86,7 @@ function environment({ env, runtime }: EngineSpec, launch: Launch): string[] {
   return [...values].map(([key, value]) => `${key}=${value}`);
 }
 
-function hostConfig(spec: EngineSpec, network: string, init: boolean): HostConfig {
+function hostConfig(spec: EngineSpec, network: string, launch: Launch): HostConfig {
   const restricted = spec.securityProfile === "restricted";
   const memory = spec.resources.memoryMib * MIB;
   return {
@@ -77,12 +100,12 @@ function hostConfig(spec: EngineSpec, network: string, init: boolean): HostConfi
       Soft: soft,
       Hard: hard,
     })),
-    Tmpfs: tmpfs(spec, restricted),
+    Tmpfs: { ...launch.ownInit?.tmpfs, ...tmpfs(spec, restricted) },
     NetworkMode: spec.network.enabled ? network : "none",
     // Raw sockets would let a sandbox forge its neighbours' addresses on the bridge; ping works without.
     CapDrop: restricted ? ["ALL"] : ["NET_RAW"],
     SecurityOpt: restricted ? ["no-new-privileges"] : [],
-    Init: init,
+    Init: launch.init,
     LogConfig: LOG,
     RestartPolicy: { Name: "no" },
   };

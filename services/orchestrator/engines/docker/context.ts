@@ -1,8 +1,9 @@
 import type Docker from "dockerode";
-import type { Logger } from "pino";
+import type { EngineLog } from "../log.ts";
 import { call } from "./call.ts";
 import type { DiskMemory } from "./disk-memory.ts";
 import type { ImageSource } from "./images/ensure-image.ts";
+import type { WorkloadEnds } from "./workload-ends.ts";
 
 /** What the parts of this engine share. */
 export interface DockerContext {
@@ -12,7 +13,19 @@ export interface DockerContext {
   host: () => Promise<DockerHost>;
   images: ImageSource;
   disks: DiskMemory;
-  log: Pick<Logger, "warn">;
+  /** The OCI runtime that the operator chose; undefined: the daemon's own choice. */
+  runtime: string | undefined;
+  workloads: WorkloadEnds;
+  log: EngineLog;
+}
+
+/** The log of one sandbox, at the level that its spec asks for; null: at the program's. */
+export function sandboxLog(
+  { log }: DockerContext,
+  sandboxId: string,
+  level: string | null | undefined,
+): EngineLog {
+  return level ? log.child({ sandboxId }, { level }) : log.child({ sandboxId });
 }
 
 /** The daemon's machine. */

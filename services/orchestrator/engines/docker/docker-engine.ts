@@ -1,5 +1,5 @@
-import type { Logger } from "pino";
 import type { Engine } from "../engine.ts";
+import type { EngineLog } from "../log.ts";
 import { guarded } from "./call.ts";
 import { connectDocker } from "./connect.ts";
 import { type DockerContext, type DockerHost, readHost } from "./context.ts";
@@ -10,6 +10,7 @@ import type { PullPatience } from "./images/pull.ts";
 import { createLister } from "./list-instances.ts";
 import { removeMachine, stopMachine } from "./stop-and-remove.ts";
 import { watchMachines } from "./watch.ts";
+import { WorkloadEnds } from "./workload-ends.ts";
 
 export interface DockerEngineOptions {
   /** Containers that carry it are this engine's; it touches no other. */
@@ -20,13 +21,23 @@ export interface DockerEngineOptions {
     /** Of the operator's `config.json`; undefined: `~/.docker`. */
     configDirectory?: string;
     patience?: PullPatience;
+    /** An OCI runtime that the daemon knows; undefined: the daemon's own choice. */
+    runtime?: string | undefined;
   };
-  log: Pick<Logger, "warn">;
+  log: EngineLog;
 }
 
 const PATIENCE: PullPatience = { answerMs: 30_000, stallMs: 120_000 };
 /** What of services/sandbox/domain/requirements.ts this engine honours. */
-const FEATURES = ["mounts.tmpfs", "network"];
+const FEATURES = [
+  "init",
+  "lifecycle.idle_timeout_secs",
+  "mounts.tmpfs",
+  "network",
+  "patches",
+  "runtime.log_level",
+  "runtime.scripts",
+];
 
 /**
  * Sandboxes as containers, one each, whose writable layer is the sandbox's disk.
@@ -50,7 +61,10 @@ export function createDockerEngine(options: DockerEngineOptions): Engine {
     remove: (sandboxId) => guarded(() => removeMachine(ctx, sandboxId)),
     list: () => guarded(list),
     watch: (signal) => watchMachines(ctx, AbortSignal.any([signal, closed.signal])),
-    close: async () => closed.abort(),
+    close: async () => {
+      closed.abort();
+      ctx.workloads.keep([]);
+    },
   };
 }
 
@@ -67,7 +81,10 @@ function createContext({
     patience: config.patience ?? PATIENCE,
     configDirectory: config.configDirectory,
   });
-  return { docker, installationId, host, images, disks: new DiskMemory(), log };
+  const { runtime } = config;
+  const workloads = new WorkloadEnds(docker);
+  const disks = new DiskMemory();
+  return { docker, installationId, host, images, disks, runtime, workloads, log };
 }
 
 // A failure is not kept: the daemon may be up the next time.

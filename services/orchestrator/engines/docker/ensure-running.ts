@@ -3,9 +3,10 @@ import { call } from "./call.ts";
 import type { DockerContext } from "./context.ts";
 import { createMachine } from "./create-machine.ts";
 import { findMachine, inspectMachine, type Machine } from "./machines.ts";
-import { formatName, type MachineName } from "./names.ts";
+import { formatName, LABELS, type MachineName } from "./names.ts";
+import { needsPreparation } from "./patches/steps.ts";
 import { startMachine } from "./start-machine.ts";
-import { stopContainer } from "./stop-and-remove.ts";
+import { removeContainer, stopContainer } from "./stop-and-remove.ts";
 
 const GRACE_MS = 5_000;
 
@@ -20,7 +21,13 @@ export async function ensureRunning(
   const { state } = machine.instance;
   const up = state === "created" ? await startMachine(ctx, machine, allocation, signal) : machine;
   await settleName(ctx, up);
-  return up.instance;
+  return withWorkloadEnd(ctx, up);
+}
+
+function withWorkloadEnd({ workloads }: DockerContext, machine: Machine): Instance {
+  const { containerId, container, instance } = machine;
+  const isWatched = instance.state === "running" && LABELS.watched in container.Config.Labels;
+  return isWatched ? workloads.see({ containerId, instance }) : instance;
 }
 
 async function machineFor(
@@ -32,12 +39,24 @@ async function machineFor(
   const found = await findMachine(ctx, sandboxId, { signal });
   if (!found) return await createMachine(ctx, allocation, signal);
   if (found.container.State.Dead) throw new EngineUnavailable("the machine is being removed");
+  if (isWorthless(found, allocation)) {
+    await removeContainer(ctx, found.containerId, signal);
+    return await createMachine(ctx, allocation, signal);
+  }
   if (found.instance.generation === generation) return found;
   if (found.instance.generation > generation)
     throw new EngineFailure(
       `start ${generation} of the sandbox came after start ${found.instance.generation}`,
     );
   return await restart(ctx, found, generation, signal);
+}
+
+// Patches applied twice are not what was asked for, and of a disk that never was up nobody knows how far they came.
+function isWorthless({ container, instance }: Machine, allocation: Allocation): boolean {
+  if (!needsPreparation(allocation) || instance.generation > allocation.generation) return false;
+  const hasBeenUp = new Date(container.State.StartedAt).getTime() > 0;
+  const isOlder = instance.generation < allocation.generation;
+  return !hasBeenUp || (isOlder && !allocation.hasRun);
 }
 
 /** Takes the machine of an older run over for this one; its disk stays. */

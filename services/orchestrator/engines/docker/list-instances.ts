@@ -2,6 +2,8 @@ import type { ContainerInfo } from "dockerode";
 import type { Instance } from "../engine.ts";
 import type { DockerContext } from "./context.ts";
 import { inspectMachine, listContainers, nameOf } from "./machines.ts";
+import { LABELS } from "./names.ts";
+import type { Watched } from "./workload-ends.ts";
 
 const AT_ONCE = 8;
 
@@ -26,8 +28,24 @@ export function createLister(ctx: DockerContext): () => Promise<Instance[]> {
       );
     }
     seen = new Map([...instances].filter(([key]) => key.endsWith(SETTLED)));
-    return [...instances.values()];
+    return withWorkloadEnds(ctx, containers, instances);
   };
+}
+
+function withWorkloadEnds(
+  { workloads }: DockerContext,
+  containers: readonly ContainerInfo[],
+  instances: ReadonlyMap<string, Instance>,
+): Instance[] {
+  const watched: Watched[] = [];
+  for (const entry of containers) {
+    const instance = instances.get(keyOf(entry));
+    if (instance?.state === "running" && LABELS.watched in entry.Labels)
+      watched.push({ containerId: entry.Id, instance });
+  }
+  workloads.keep(watched);
+  const seen = new Map(watched.map((one) => [one.instance, workloads.see(one)]));
+  return [...instances.values()].map((instance) => seen.get(instance) ?? instance);
 }
 
 const SETTLED = " settled";

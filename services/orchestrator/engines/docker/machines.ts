@@ -1,7 +1,8 @@
 import type { ContainerInfo, ContainerInspectInfo } from "dockerode";
 import type { Instance } from "../engine.ts";
+import type { EngineLog } from "../log.ts";
 import { type CallLimits, call, callAllowing } from "./call.ts";
-import type { DockerContext } from "./context.ts";
+import { type DockerContext, sandboxLog } from "./context.ts";
 import { LABELS, type MachineName, parseName } from "./names.ts";
 
 /** A container of this installation. */
@@ -10,6 +11,11 @@ export interface Machine {
   name: MachineName;
   container: ContainerInspectInfo;
   instance: Instance;
+}
+
+/** The log of a machine's sandbox, as its label has it. */
+export function machineLog(ctx: DockerContext, { name, container }: Machine): EngineLog {
+  return sandboxLog(ctx, name.sandboxId, container.Config.Labels[LABELS.logLevel]);
 }
 
 /** The sandbox's machine; undefined: it has none. Labels decide, so nobody else's container is ever found. */

@@ -3,6 +3,10 @@ export const LABELS = {
   installation: "dev.sandgate.installation",
   sandbox: "dev.sandgate.sandbox",
   organization: "dev.sandgate.organization",
+  /** How much is logged of it; absent: as of everything else. */
+  logLevel: "dev.sandgate.log-level",
+  /** Present where somebody needs to know when the workload ended. */
+  watched: "dev.sandgate.workload-watched",
   /** Before each of the sandbox's own. */
   ofSandbox: "dev.sandgate.label.",
 } as const;

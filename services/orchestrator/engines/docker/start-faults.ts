@@ -39,13 +39,19 @@ const SENTENCES: [RegExp, (found: string) => string][] = [
 const TRANSIENT =
   /containerd\.sock|transport is closing|context deadline exceeded|marked for removal/;
 
+/** Worth another try, at a start and before it. Pure. */
+export function isTransient({ message }: DockerError): boolean {
+  return TRANSIENT.test(message);
+}
+
 /** Pure. */
-export function startFault({ message }: DockerError): EngineFailure | EngineUnavailable {
+export function startFault(error: DockerError): EngineFailure | EngineUnavailable {
+  const { message } = error;
   for (const [pattern, sentence] of SENTENCES) {
     const found = pattern.exec(message)?.[1];
     if (found !== undefined) return new EngineFailure(sentence(found));
   }
-  if (TRANSIENT.test(message)) return new EngineUnavailable(message);
+  if (isTransient(error)) return new EngineUnavailable(message);
   return new EngineFailure(`the container could not be started: ${lastCause(message)}`);
 }
 

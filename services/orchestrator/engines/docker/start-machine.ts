@@ -2,10 +2,12 @@ import { type Allocation, EngineFailure, EngineUnavailable } from "../engine.ts"
 import { callAllowing, DockerError } from "./call.ts";
 import { containerDisk, withMounts } from "./container-disk.ts";
 import type { DockerContext } from "./context.ts";
-import { createDirectMachine } from "./create-machine.ts";
+import { createDirectMachine, createMachine } from "./create-machine.ts";
 import { type Disk, whyNotRunnable } from "./find-program.ts";
-import { inspectMachine, type Machine } from "./machines.ts";
+import { findInit, isMadeWith, programsOf } from "./init.ts";
+import { inspectMachine, type Machine, machineLog } from "./machines.ts";
 import { joinNetwork } from "./network.ts";
+import { needsPreparation } from "./patches/steps.ts";
 import { startFault } from "./start-faults.ts";
 import { removeContainer } from "./stop-and-remove.ts";
 import { isSupervised, SUPERVISOR_NEEDS } from "./supervisor.ts";
@@ -22,23 +24,30 @@ export async function startMachine(
   allocation: Allocation,
   signal: AbortSignal,
 ): Promise<Machine> {
-  const machine = await withUsableShell(ctx, made, allocation, signal);
+  const machine = await withUsableInit(
+    ctx,
+    await withUsableShell(ctx, made, allocation, signal),
+    allocation,
+    signal,
+  );
   await checkPrograms(machine, diskOf(ctx, machine, allocation, signal), allocation);
   if (allocation.spec.network.enabled) await joinNetwork(ctx, machine, signal);
   await start(ctx, machine, signal);
   const up = await inspectMachine(ctx, machine.containerId, { signal });
   if (!up) throw new EngineUnavailable("the machine vanished while it was started");
+  machineLog(ctx, up).info({ generation: allocation.generation }, "the machine is up");
   return up;
 }
 
 function diskOf(
   ctx: DockerContext,
   { containerId, container }: Machine,
-  { spec }: Allocation,
+  allocation: Allocation,
   signal: AbortSignal,
 ): Disk {
+  const { spec } = allocation;
   const own = containerDisk(ctx.docker.getContainer(containerId), { signal });
-  const isFresh = container.State.Status === "created";
+  const isFresh = container.State.Status === "created" && !needsPreparation(allocation);
   const tmpfs = spec.mounts.filter(({ type }) => type === "tmpfs").map(({ guest }) => guest);
   return withMounts(isFresh ? ctx.disks.of(container.Image, own) : own, tmpfs);
 }
@@ -60,14 +69,30 @@ async function withUsableShell(
   return await createDirectMachine(ctx, allocation, signal);
 }
 
+// The same of its init; a machine that has been up keeps the one that it was made with.
+async function withUsableInit(
+  ctx: DockerContext,
+  machine: Machine,
+  allocation: Allocation,
+  signal: AbortSignal,
+): Promise<Machine> {
+  const { init } = allocation.spec;
+  if (!init || machine.container.State.Status !== "created") return machine;
+  const found = await findInit(diskOf(ctx, machine, allocation, signal), init);
+  if (isMadeWith(machine.container.Config, found)) return machine;
+  await removeContainer(ctx, machine.containerId, signal);
+  return await createMachine(ctx, allocation, signal, found);
+}
+
 async function checkPrograms(machine: Machine, disk: Disk, { spec }: Allocation): Promise<void> {
   const { Env, WorkingDir, Cmd } = machine.container.Config;
   // The daemon sends null for what is empty.
   const path = (Env ?? []).findLast((pair) => pair.startsWith("PATH="))?.slice("PATH=".length);
   const search = { path, workdir: WorkingDir || "/" };
-  const entrypoint = entrypointOf(machine);
-  const [command] = isSupervised(entrypoint) ? (Cmd ?? []) : entrypoint;
-  const wanted = { command, shell: spec.runtime.shell ?? undefined };
+  const wanted = {
+    ...programsOf(entrypointOf(machine), Cmd ?? [], spec.init !== null),
+    shell: spec.runtime.shell ?? undefined,
+  };
   for (const [what, program] of Object.entries(wanted)) {
     if (program === undefined) continue;
     const why = await whyNotRunnable(disk, program, search);
@@ -89,8 +114,7 @@ async function start(ctx: DockerContext, machine: Machine, signal: AbortSignal):
     });
   } catch (error) {
     if (!(error instanceof DockerError)) throw error;
-    const { sandboxId } = machine.name;
-    ctx.log.warn({ sandboxId, err: error }, "Docker refused to start a container");
+    machineLog(ctx, machine).warn({ err: error }, "Docker refused to start a container");
     throw startFault(error);
   }
 }

@@ -1,8 +1,8 @@
 import type { Instance, RunKey } from "../engine.ts";
 import { callAllowing, isStatus } from "./call.ts";
-import type { DockerContext } from "./context.ts";
-import { findMachine, inspectMachine, listContainers } from "./machines.ts";
-import { formatName } from "./names.ts";
+import { type DockerContext, sandboxLog } from "./context.ts";
+import { findMachine, inspectMachine, listContainers, machineLog } from "./machines.ts";
+import { formatName, LABELS } from "./names.ts";
 
 /** How much longer than the grace the daemon may take to end a container. */
 const KILL_MS = 30_000;
@@ -19,7 +19,10 @@ export async function stopMachine(
   if (!isUp || machine.instance.generation > generation) return machine?.instance;
   // By its name, which a later run changes first: the daemon then knows of nothing to stop.
   await stopContainer(ctx, formatName(machine.name), graceMs);
-  return (await inspectMachine(ctx, machine.containerId))?.instance;
+  const ended = await inspectMachine(ctx, machine.containerId);
+  const { exitCode } = ended?.instance ?? {};
+  machineLog(ctx, machine).info({ generation, exitCode }, "the machine is stopped");
+  return ended?.instance;
 }
 
 /** SIGTERM, and SIGKILL after the grace, in whole seconds as Docker counts; already ended or gone is success. */
@@ -38,7 +41,13 @@ export async function stopContainer(
 /** See Engine.remove. */
 export async function removeMachine(ctx: DockerContext, sandboxId: string): Promise<void> {
   const containers = await listContainers(ctx, sandboxId);
-  await Promise.all(containers.map(({ Id }) => removeContainer(ctx, Id)));
+  await Promise.all(
+    containers.map(async ({ Id, Labels }) => {
+      await removeContainer(ctx, Id);
+      const log = sandboxLog(ctx, sandboxId, Labels[LABELS.logLevel]);
+      log.info({ container: Id }, "the machine and its disk are removed");
+    }),
+  );
 }
 
 /** Container, disk and anonymous volumes; returns when they are gone. */

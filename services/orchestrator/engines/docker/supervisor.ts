@@ -11,6 +11,19 @@ export interface Supervisor {
 const SHELL = "/bin/sh";
 /** `$0` of the scripts, and the mark by which a container is known as supervised. */
 const MARK = "sandgate";
+const MARK_BESIDE = "sandgate-beside-init";
+
+/**
+ * Said once, when a workload has ended by itself; not when it was asked to end. Whoever reads the sandbox's output
+ * takes it for the system's. A workload that writes it too shortens its own idle time only.
+ */
+const SAY_ENDED = `echo "sandgate: the workload ended with exit code $?" >&2`;
+const SAID = /sandgate: the workload ended with exit code \d+\r?\n?$/;
+
+/** Whether a line of standard error, or what the workload left of its last one with it, says that the workload ended. */
+export function saysWorkloadEnded(line: string): boolean {
+  return SAID.test(line);
+}
 
 /**
  * Under docker-init, which reaps. A shell that waits for a foreground child runs no trap, and a
@@ -21,7 +34,10 @@ const MARK = "sandgate";
 const UNDER_INIT = `
 unset TINI_KILL_PROCESS_GROUP
 trap 'exit 143' TERM
-[ $# -eq 0 ] || /sbin/docker-init -s -- "$@"
+if [ $# -gt 0 ]; then
+  /sbin/docker-init -s -- "$@"
+  ${SAY_ENDED}
+fi
 trap - TERM
 read -r _ </dev/ptmx
 `;
@@ -32,10 +48,56 @@ read -r _ </dev/ptmx
  */
 const AS_PID_1 = `
 trap 'kill -TERM "$child" 2>/dev/null; wait "$child"; exit 143' TERM
-if [ $# -gt 0 ]; then "$@" & child=$!; wait "$child"; fi
+if [ $# -gt 0 ]; then
+  "$@" & child=$!
+  wait "$child"
+  ${SAY_ENDED}
+fi
 read -r _ </dev/ptmx & child=$!
 wait "$child"
 `;
+
+/**
+ * Beside an init of the image's own, which is PID 1 and reaps: the first argument says how many of the others are the
+ * init's, and the rest is the workload.
+ */
+const BESIDE_INIT = `
+(
+  shift "$1"
+  shift
+  "$@"
+  ${SAY_ENDED}
+) &
+words=$1
+shift
+rest=$(($# - words))
+while [ "$words" -gt 0 ]; do
+  set -- "$@" "$1"
+  shift
+  words=$((words - 1))
+done
+shift "$rest"
+exec "$@"
+`;
+
+/** Runs a workload beside an init, as entrypoint and its arguments. */
+export function besideInit(
+  init: readonly string[],
+  workload: readonly string[],
+): { entrypoint: string[]; cmd: string[] } {
+  const entrypoint = [SHELL, "-c", BESIDE_INIT, MARK_BESIDE];
+  return { entrypoint, cmd: [String(init.length), ...init, ...workload] };
+}
+
+/** What besideInit was given; undefined: it was not. */
+export function splitBesideInit(
+  entrypoint: readonly string[],
+  cmd: readonly string[],
+): { init: string[]; workload: string[] } | undefined {
+  if (entrypoint[0] !== SHELL || entrypoint[3] !== MARK_BESIDE) return undefined;
+  const end = 1 + Number(cmd[0]);
+  return { init: cmd.slice(1, end), workload: cmd.slice(end) };
+}
 
 export function supervisor(hasInit: boolean): Supervisor {
   return {

@@ -1,3 +1,4 @@
+import { EventEmitter, on } from "node:events";
 import { EngineUnavailable } from "../engine.ts";
 import { translate } from "./call.ts";
 import type { DockerContext } from "./context.ts";
@@ -16,12 +17,38 @@ export async function* watchMachines(
   signal: AbortSignal,
 ): AsyncGenerator<string> {
   if (signal.aborted) return;
+  const changes = new EventEmitter();
+  const ended = new AbortController();
+  const onWorkloadEnd = (sandboxId: string) => changes.emit("change", sandboxId);
+  ctx.workloads.found.on("end", onWorkloadEnd);
+  const end = AbortSignal.any([signal, ended.signal]);
+  const hints = on(changes, "change", { signal: end });
+  const events = passEvents(ctx, changes, end).finally(() => ended.abort());
+  try {
+    // `on` yields the listener's arguments; ours has one.
+    for await (const [sandboxId] of hints) yield sandboxId as string;
+  } catch (error) {
+    if (!end.aborted) throw error;
+  } finally {
+    ctx.workloads.found.off("end", onWorkloadEnd);
+    ended.abort();
+    await events.catch(() => undefined);
+  }
+  if (!signal.aborted) await events;
+}
+
+// Ends only by failing, or because nobody watches.
+async function passEvents(
+  ctx: DockerContext,
+  changes: EventEmitter,
+  signal: AbortSignal,
+): Promise<void> {
   try {
     for await (const event of jsonLines(await openEvents(ctx, signal))) {
       // The daemon's own message, of the type that the filters ask for.
       const { Actor } = event as ContainerEvent;
       const sandboxId = Actor.Attributes[LABELS.sandbox];
-      if (sandboxId !== undefined) yield sandboxId;
+      if (sandboxId !== undefined) changes.emit("change", sandboxId);
     }
   } catch (error) {
     if (signal.aborted) return;

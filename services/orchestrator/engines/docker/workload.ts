@@ -5,6 +5,12 @@ export interface ImageConfig {
   id: string;
   entrypoint: string[];
   cmd: string[];
+  /** As `KEY=value`. */
+  env: string[];
+  /** Empty: root. */
+  user: string;
+  /** It was not on this host before, or may not have been the same. */
+  pulled: boolean;
 }
 
 /**

@@ -32,18 +32,23 @@ interface Wanted {
   registry: RegistryCredentials;
 }
 
+interface Obtained {
+  image: ImageInspectInfo;
+  pulled: boolean;
+}
+
 export function createImageSource(options: ImageOptions): ImageSource {
-  const shared = new SharedWork<ImageInspectInfo>();
+  const shared = new SharedWork<Obtained>();
   // Between a private pull and its renaming nobody else may look at that name.
   const turns = new Turns();
   return {
     async ensure({ spec, registry }, signal) {
       const wanted = { reference: parseReference(spec.image), policy: spec.pullPolicy, registry };
-      const image = await shared.do(keyOf(wanted), signal, (signal) =>
+      const { image, pulled } = await shared.do(keyOf(wanted), signal, (signal) =>
         turns.take(wanted.reference.name, () => obtain(options, wanted, signal)),
       );
       refuseOtherPlatform(image, await options.architecture(), wanted.reference);
-      return configOf(image);
+      return { ...configOf(image), pulled };
     },
   };
 }
@@ -57,14 +62,14 @@ async function obtain(
   { docker, patience, configDirectory }: ImageOptions,
   { reference, policy, registry }: Wanted,
   signal: AbortSignal,
-): Promise<ImageInspectInfo> {
+): Promise<Obtained> {
   signal.throwIfAborted();
   if (isPrivateName(reference)) throw new EngineFailure(`image '${reference.text}' does not exist`);
   const kept = registry.mode === "inline" ? privateName(reference, registry) : undefined;
   const open = await findImage(docker, reference, { signal });
   if (policy !== "always") {
     const local = (kept && (await findImage(docker, kept, { signal }))) ?? open;
-    if (local) return local;
+    if (local) return { image: local, pulled: false };
   }
   if (policy === "never")
     throw new EngineFailure(
@@ -81,7 +86,7 @@ async function obtain(
       await keepPrivate(docker, { reference, id: pulled.Id, kept }, open?.Id);
   }
   if (!pulled) throw new EngineFailure(`image '${reference.text}' vanished after its pull`);
-  return pulled;
+  return { image: pulled, pulled: true };
 }
 
 async function credentialsFor(
@@ -107,6 +112,12 @@ function refuseOtherPlatform(image: ImageInspectInfo, host: string, { text }: Re
 }
 
 // The daemon sends null where an image says nothing.
-function configOf({ Id, Config }: ImageInspectInfo): ImageConfig {
-  return { id: Id, entrypoint: [Config?.Entrypoint ?? []].flat(), cmd: Config?.Cmd ?? [] };
+function configOf({ Id, Config }: ImageInspectInfo): Omit<ImageConfig, "pulled"> {
+  return {
+    id: Id,
+    entrypoint: [Config?.Entrypoint ?? []].flat(),
+    cmd: Config?.Cmd ?? [],
+    env: Config?.Env ?? [],
+    user: Config?.User ?? "",
+  };
 }

@@ -1,0 +1,180 @@
+import { type Allocation, EngineFailure } from "../../engine.ts";
+import { type Change, type Files, type Names, Overlay, toPath } from "./overlay.ts";
+
+type Patch = Allocation["patches"][number];
+
+/** One patch, and what to call it where it cannot be applied. */
+export interface Step {
+  /** Such as `patches[3]`. */
+  label: string;
+  patch: Patch;
+}
+
+const ROOT = { uid: 0, gid: 0 };
+const FILE_MODE = 0o644;
+const DIRECTORY_MODE = 0o755;
+const MOST_LINKS = 40;
+
+/**
+ * What a disk is to look like once these patches have been applied in this order. Links are followed within the
+ * disk, whose root is theirs.
+ * @param whyOutOfReach why a path is none that patches can change, as the end of a sentence
+ * @throws EngineFailure naming the patch that cannot be applied
+ */
+export async function planPatches(
+  steps: readonly Step[],
+  files: Files,
+  whyOutOfReach: (path: string) => string | undefined = () => undefined,
+): Promise<Overlay> {
+  const overlay = new Overlay(files);
+  for (const { label, patch } of steps) {
+    const planner = new Planner(overlay, files, label, whyOutOfReach);
+    await planner.apply(patch);
+  }
+  return overlay;
+}
+
+/** Plans one patch on top of those before it. */
+class Planner {
+  readonly #overlay: Overlay;
+  readonly #files: Files;
+  readonly #label: string;
+  readonly #whyOutOfReach: (path: string) => string | undefined;
+
+  constructor(
+    overlay: Overlay,
+    files: Files,
+    label: string,
+    whyOutOfReach: (path: string) => string | undefined,
+  ) {
+    this.#overlay = overlay;
+    this.#files = files;
+    this.#label = label;
+    this.#whyOutOfReach = whyOutOfReach;
+  }
+
+  async apply(patch: Patch): Promise<void> {
+    switch (patch.kind) {
+      case "text":
+        return await this.#file(patch, Buffer.from(patch.content));
+      case "file":
+        return await this.#file(patch, Buffer.from(patch.content, "base64"));
+      case "symlink":
+        return await this.#place(patch.link, patch.replace, { kind: "link", target: patch.target });
+      case "mkdir":
+        return await this.#makeDirectory(patch.path, patch.mode);
+      case "remove":
+        return await this.#remove(patch.path);
+      case "append":
+        return await this.#append(patch.path, Buffer.from(patch.content));
+      case "copy_file":
+      case "copy_dir":
+        throw this.#failure("copies from the host volume, and there are no volumes yet");
+    }
+  }
+
+  #file(
+    { path, mode, replace }: { path: string; mode: number | null; replace: boolean },
+    content: Buffer,
+  ): Promise<void> {
+    const change: Change = { kind: "file", content: [content], mode: mode ?? FILE_MODE, ...ROOT };
+    return this.#place(path, replace, change);
+  }
+
+  async #place(path: string, replace: boolean, change: Change): Promise<void> {
+    const at = await this.#resolve(path, false);
+    await this.#makeParents(at);
+    if (!replace && (await this.#overlay.look(at)))
+      throw this.#failure(`${quote(path)} is there already; it needs replace: true`);
+    this.#overlay.put(at, change);
+  }
+
+  // One that is there keeps its mode, unless another is asked for.
+  async #makeDirectory(path: string, mode: number | null): Promise<void> {
+    const at = await this.#resolve(path, true);
+    const found = await this.#overlay.look(at);
+    if (found && found.kind !== "directory")
+      throw this.#failure(`${quote(path)} is there already, and is no directory`);
+    if (!found) {
+      await this.#makeParents(at);
+      this.#overlay.put(at, newDirectory(mode));
+    } else if (mode !== null) {
+      this.#overlay.alter(at, { ...(await this.#directoryAt(at)), mode });
+    }
+  }
+
+  async #directoryAt(at: Names): Promise<Change & { kind: "directory" }> {
+    const known = this.#overlay.changeAt(at);
+    if (known?.kind === "directory") return known;
+    return { kind: "directory", fresh: false, ...(await this.#files.ownership(toPath(at))) };
+  }
+
+  async #remove(path: string): Promise<void> {
+    const at = await this.#resolve(path, false);
+    if (await this.#overlay.look(at)) this.#overlay.put(at, { kind: "absent", by: this.#label });
+  }
+
+  async #append(path: string, content: Buffer): Promise<void> {
+    const at = await this.#resolve(path, true);
+    const found = await this.#overlay.look(at);
+    if (!found) throw this.#failure(`there is no ${quote(path)} to append to`);
+    if (found.kind !== "file") throw this.#failure(`${quote(path)} is no file to append to`);
+    const known = this.#overlay.changeAt(at);
+    const file = known?.kind === "file" ? known : await this.#fileAt(at);
+    this.#overlay.put(at, { ...file, content: [...file.content, content] });
+  }
+
+  async #fileAt(at: Names): Promise<Change & { kind: "file" }> {
+    const path = toPath(at);
+    const content = await this.#files.read(path);
+    if (!content) throw this.#failure(`${quote(path)} is too large to append to`);
+    return { kind: "file", content: [content], ...(await this.#files.ownership(path)) };
+  }
+
+  async #makeParents(at: Names): Promise<void> {
+    for (let depth = 1; depth < at.length; depth += 1) {
+      const parent = at.slice(0, depth);
+      const found = await this.#overlay.look(parent);
+      if (!found) this.#overlay.put(parent, newDirectory(null));
+      else if (found.kind !== "directory")
+        throw this.#failure(`${quote(toPath(parent))} is no directory`);
+    }
+  }
+
+  /** Where a path leads, links followed as in a disk of its own; the last name only where that is asked for. */
+  async #resolve(path: string, followLast: boolean): Promise<Names> {
+    const pending = path.split("/");
+    let at: string[] = [];
+    for (let links = 0; pending.length > 0; ) {
+      const name = pending.shift() ?? "";
+      if (name === "..") at.pop();
+      if (name === "" || name === "." || name === "..") continue;
+      const isLast = pending.every((rest) => rest === "");
+      const found = isLast && !followLast ? undefined : await this.#overlay.look([...at, name]);
+      if (found?.kind !== "link") {
+        at.push(name);
+        continue;
+      }
+      links += 1;
+      if (links > MOST_LINKS) throw this.#failure(`${quote(path)} leads through too many links`);
+      if (found.target.startsWith("/")) at = [];
+      pending.unshift(...found.target.split("/"));
+    }
+    if (at.length === 0) throw this.#failure(`${quote(path)} leads to the root`);
+    const why = this.#whyOutOfReach(toPath(at));
+    if (why !== undefined) throw this.#failure(`${quote(path)} ${why}`);
+    return at;
+  }
+
+  #failure(why: string): EngineFailure {
+    return new EngineFailure(`${this.#label}: ${why}`);
+  }
+}
+
+function newDirectory(mode: number | null): Change {
+  return { kind: "directory", fresh: true, mode: mode ?? DIRECTORY_MODE, ...ROOT };
+}
+
+function quote(path: string): string {
+  return JSON.stringify(path);
+}
