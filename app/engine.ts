@@ -2,7 +2,7 @@ import type { Database } from "../prisma/database.ts";
 import type { EngineConfig } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import type { Logger } from "../runtime/log.ts";
-import { probeDocker } from "../services/orchestrator/engines/docker/connect.ts";
+import { checkRuntime, probeDocker } from "../services/orchestrator/engines/docker/connect.ts";
 import { createDockerEngine } from "../services/orchestrator/engines/docker/docker-engine.ts";
 import type { Engine } from "../services/orchestrator/engines/engine.ts";
 import { createSimulatedEngine } from "../services/orchestrator/engines/simulated.ts";
@@ -17,7 +17,8 @@ export interface ChosenEngine {
 
 /**
  * The engine that the settings ask for; `auto` takes docker when it answers.
- * @throws StartupError where docker was asked for, or has led here before, and does not answer
+ * @throws StartupError where docker was asked for, or has led here before, and does not answer, or has not the
+ * runtime that was asked for
  */
 export async function chooseEngine(
   config: EngineConfig,
@@ -27,9 +28,10 @@ export async function chooseEngine(
   if (config.choice === "simulated") {
     return { engine: await simulated(database), why: "ENGINE=simulated asks for it" };
   }
-  const docker = { host: config.dockerHost };
+  const docker = { host: config.dockerHost, runtime: config.dockerRuntime };
   const { ok, why } = await probeDocker(docker);
   if (ok) {
+    if (docker.runtime !== undefined) await checkRuntime(docker, docker.runtime);
     const installationId = await createStore(database).installationId();
     return { engine: createDockerEngine({ installationId, docker, log }), why };
   }

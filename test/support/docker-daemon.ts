@@ -7,6 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { probeDocker } from "../../services/orchestrator/engines/docker/connect.ts";
 
 export const DOCKERD = "/usr/sbin/dockerd";
+/** Beside `runc`, under a name that only this daemon has. */
+export const OTHER_RUNTIME = "sandgate-other";
 const START_MS = 30_000;
 const STOP_MS = 45_000;
 
@@ -69,6 +71,7 @@ function settings(dir: string, host: string): string[] {
     `--pidfile=${dir}/pid`,
     `--cgroup-parent=/${dir.split("/").at(-1)}`,
     "--shutdown-timeout=2",
+    `--add-runtime=${OTHER_RUNTIME}=/usr/sbin/runc`,
   ];
 }
 

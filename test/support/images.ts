@@ -26,6 +26,8 @@ export interface TestImage {
   name: string;
   /** Path in the image -> content; those under bin/ are executable. */
   files?: Record<string, string>;
+  /** Path in the image -> what the symbolic link there leads to. */
+  links?: Record<string, string>;
   /** Names under /bin that are busybox; the program tells by its name what it is to do. */
   applets: readonly string[];
   config?: {
@@ -98,7 +100,10 @@ export async function loadImage(docker: Docker, image: TestImage): Promise<void>
   }
 }
 
-async function writeRoot(root: string, { applets, files = {} }: TestImage): Promise<void> {
+async function writeRoot(
+  root: string,
+  { applets, files = {}, links = {} }: TestImage,
+): Promise<void> {
   await mkdir(join(root, "bin"), { recursive: true });
   await copyFile(BUSYBOX, join(root, "bin", applets[0] ?? "busybox"));
   for (const applet of applets.slice(1)) await symlink(applets[0] ?? "", join(root, "bin", applet));
@@ -107,6 +112,10 @@ async function writeRoot(root: string, { applets, files = {} }: TestImage): Prom
     await mkdir(dirname(join(root, path)), { recursive: true });
     await writeFile(join(root, path), content);
     if (path.includes("bin/")) await chmod(join(root, path), 0o755);
+  }
+  for (const [path, target] of Object.entries(links)) {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await symlink(target, join(root, path));
   }
 }
 

@@ -58,6 +58,25 @@ export async function probeDocker(address: DockerAddress): Promise<{ ok: boolean
   }
 }
 
+/**
+ * Makes sure that a daemon knows the OCI runtime that the operator chose.
+ * @throws StartupError naming those that it knows
+ */
+export async function checkRuntime(address: DockerAddress, runtime: string): Promise<void> {
+  const docker = connectDocker(address);
+  const info: { Runtimes?: Record<string, unknown> } = await call(() => docker.info(), {
+    timeoutMs: PROBE_MS,
+  }).catch((error: unknown) => {
+    throw new StartupError(`Docker does not say which runtimes it has: ${reason(error)}`);
+  });
+  const known = Object.keys(info.Runtimes ?? {});
+  if (known.includes(runtime)) return;
+  const list = known.toSorted().join(", ");
+  throw new StartupError(
+    `DOCKER_RUNTIME is '${runtime}', and Docker has no runtime of that name; it has ${list}`,
+  );
+}
+
 const REASONS: Record<string, string> = {
   ENOENT: "there is no such socket",
   EACCES: "this user may not open it; add the user to the group `docker`",
