@@ -103,7 +103,55 @@ describeWithDocker("the whole program on Docker", ({ host, network }) => {
     expect(anonymous.body.status).toBe("failed");
   });
 
+  test("patches, scripts, an init, a log level and an idle time-out are honoured", async () => {
+    const { body } = await started({
+      ...image(IMAGES.busybox.name),
+      runtime: {
+        scripts: { greet: "#!/bin/sh\ncat /etc/greeting /etc/group; sleep 1000\n" },
+        cmd: ["greet"],
+        shell: "/bin/sh",
+        log_level: "debug",
+      },
+      lifecycle: { idle_timeout_secs: 600 },
+      patches: [
+        { type: "text", path: "/etc/greeting", content: "hello\n" },
+        { type: "append", path: "/etc/greeting", content: "again\n" },
+        { type: "file", path: "/etc/group", content: [...Buffer.from("bytes\n")] },
+        { type: "symlink", target: "greeting", link: "/etc/link" },
+        { type: "mkdir", path: "/srv/made", mode: 0o700 },
+        { type: "remove", path: "/etc/passwd" },
+      ],
+    });
+    expect(body).toMatchObject({ status: "running", last_failure_message: null });
+    names.add(body.id);
+    const logs = async () =>
+      String(await docker.getContainer(`sbx-${body.id}-1`).logs({ stdout: true }));
+    await expect.poll(logs).toMatch(/hello[\s\S]*again[\s\S]*bytes/);
+    expect(await inside(body.id, 1, "cat", "/etc/link")).toBe("hello\r\nagain");
+    expect(await inside(body.id, 1, "sh", "-c", "ls /srv; ls /etc/passwd; echo $SHELL")).toMatch(
+      /^made[\s\S]*No such file[\s\S]*\/bin\/sh$/,
+    );
+    const init = { cmd: "/bin/sleep", args: ["1000"] };
+    const other = await started({ ...image(IMAGES.busybox.name), init });
+    names.add(other.body.id);
+    expect(other.body.status).toBe("running");
+    expect(await inside(other.body.id, 1, "cat", "/proc/1/comm")).toBe("sleep");
+  });
+
   test.each([
+    [
+      "a patch over what is there already",
+      {
+        ...image(IMAGES.busybox.name),
+        patches: [{ type: "text", path: "/etc/passwd", content: "unseen words" }],
+      },
+      /^(?!.*unseen).*patches\[0\]: "\/etc\/passwd" is there already; it needs replace: true/,
+    ],
+    [
+      "an init that is not there",
+      { ...image(IMAGES.busybox.name), init: { cmd: "auto" } },
+      /init "auto" found none in the image/,
+    ],
     [
       "an image that is not there",
       { ...image("sandgate-test/none"), pull_policy: "never" },
@@ -141,12 +189,16 @@ describeWithDocker("the whole program on Docker", ({ host, network }) => {
         ],
       },
     ],
-    ["patches", { patches: [{ type: "mkdir", path: "/x" }] }],
-    ["runtime.scripts", { runtime: { scripts: { go: "#!/bin/sh" } } }],
-    ["runtime.log_level", { runtime: { log_level: "debug" } }],
-    ["init", { init: { cmd: "auto" } }],
+    [
+      "patches[1]",
+      {
+        patches: [
+          { type: "mkdir", path: "/x" },
+          { type: "copy_file", src: "/a", dst: "/b" },
+        ],
+      },
+    ],
     ["resources.disk_size_mib", { resources: { disk_size_mib: 100 } }],
-    ["lifecycle.idle_timeout_secs", { lifecycle: { idle_timeout_secs: 60 } }],
     ["rlimits[0]", { rlimits: [{ resource: "as", soft: 1, hard: 1 }] }],
   ])("%s is refused by name, and nothing is made", async (field, spec) => {
     const before = (await program.api("GET", "/v1/sandboxes?limit=100")).body.data.length;
@@ -155,6 +207,7 @@ describeWithDocker("the whole program on Docker", ({ host, network }) => {
       status: 400,
       body: { error: { code: "invalid_sandbox_config", details: { field } } },
     });
+    expect(refused.body.error.message).toMatch(/^[\w.[\]]+: (?:is|cannot|copies|limits) /);
     expect((await program.api("GET", "/v1/sandboxes?limit=100")).body.data).toHaveLength(before);
   });
 

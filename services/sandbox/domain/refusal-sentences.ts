@@ -2,7 +2,7 @@ import type { Feature } from "./requirements.ts";
 
 const OTHERWISE = "is not supported by this deployment's engine";
 
-/** What helps the caller more than that it is not supported; each goes on where the field's name ends. */
+/** What helps the caller more than that it is not supported; each goes on after the field's name. */
 const SENTENCES: Partial<Record<Feature, string>> = {
   network:
     "cannot be had: this deployment cannot enforce network policies, the default one neither; send network.enabled false, or have its operator set DOCKER_NETWORK_POLICY",

@@ -89,10 +89,10 @@ describe("with an engine that honours little", () => {
       faults: [
         "spec.network.policy",
         "spec.network.strict",
-        "spec.patches",
         "spec.runtime.scripts",
         "spec.mounts[1]",
         "spec.mounts[1].quota_mib",
+        "spec.patches",
       ].map((field) => ({ field, message: expect.any(String) })),
     });
     expect(await written()).toEqual(before);
