@@ -2,6 +2,9 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { privateName } from "../../services/orchestrator/engines/docker/images/local-images.ts";
+import { notePrivatePull } from "../../services/orchestrator/engines/docker/images/private-pulls.ts";
+import { parseReference } from "../../services/orchestrator/engines/docker/images/reference.ts";
 import type { RegistryCredentials } from "../../services/orchestrator/engines/engine.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES } from "../support/images.ts";
@@ -15,7 +18,7 @@ describeWithDocker("docker engine: pulls", ({ host, network }) => {
   const harness = useDocker(host, Object.values(IMAGES), { configDirectory, patience });
   const { docker, engine, start, container } = harness;
   let registry: TestRegistry;
-  let inline: RegistryCredentials;
+  let inline: RegistryCredentials & { mode: "inline" };
   let images = 0;
 
   beforeAll(async () => {
@@ -109,6 +112,22 @@ describeWithDocker("docker engine: pulls", ({ host, network }) => {
       expect(await startWith(inline, { image, pullPolicy: "never" })).toMatchObject({
         state: "running",
       });
+    });
+
+    it("does not stay open where a crash came between its pull and that", async () => {
+      const image = await pushed();
+      const reference = parseReference(image);
+      await notePrivatePull(docker, reference, privateName(reference, inline), undefined);
+      const [repo = "", tag = ""] = image.split(/:(?=[^/]*$)/);
+      await docker.getImage(IMAGES.busybox.name).tag({ repo, tag });
+      await expect(
+        startWith({ mode: "anonymous" }, { image, pullPolicy: "never" }),
+      ).rejects.toThrow("is not on this host");
+      expect(await startWith(inline, { image, pullPolicy: "never" })).toMatchObject({
+        state: "running",
+      });
+      const { Volumes } = await docker.listVolumes();
+      expect(Volumes.filter(({ Name }) => Name.startsWith("sandgate-pull-"))).toEqual([]);
     });
 
     it("leaves an open image of that name as it was", async () => {

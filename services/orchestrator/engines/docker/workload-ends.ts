@@ -77,7 +77,7 @@ export class WorkloadEnds {
       follower.endedAt = time;
       resolve();
     });
-    for (const end of ["end", "close", "error"]) stream.once(end, () => resolve());
+    for (const end of ["end", "close", "error"]) stream.on(end, () => resolve());
     this.#docker.modem.demuxStream(stream, reader, reader);
     await promise;
     if ("destroy" in stream && typeof stream.destroy === "function") stream.destroy();

@@ -6,6 +6,7 @@ import { SharedWork, Turns } from "../shared-work.ts";
 import type { ImageConfig } from "../workload.ts";
 import { findImage, isPrivateName, keepPrivate, privateName } from "./local-images.ts";
 import { operatorCredentials } from "./operator-credentials.ts";
+import { forgetPrivatePull, notePrivatePull, settlePrivatePull } from "./private-pulls.ts";
 import { type Credentials, type PullPatience, pull } from "./pull.ts";
 import { parseReference, type Reference } from "./reference.ts";
 
@@ -66,6 +67,7 @@ async function obtain(
   signal.throwIfAborted();
   if (isPrivateName(reference)) throw new EngineFailure(`image '${reference.text}' does not exist`);
   const kept = registry.mode === "inline" ? privateName(reference, registry) : undefined;
+  await settlePrivatePull(docker, reference);
   const open = await findImage(docker, reference, { signal });
   if (policy !== "always") {
     const local = (kept && (await findImage(docker, kept, { signal }))) ?? open;
@@ -77,6 +79,7 @@ async function obtain(
     );
   const credentials = await credentialsFor(reference, registry, configDirectory);
   let pulled: ImageInspectInfo | undefined;
+  if (kept) await notePrivatePull(docker, reference, kept, open?.Id);
   try {
     await pull(docker, reference, credentials, patience, signal);
   } finally {
@@ -84,6 +87,7 @@ async function obtain(
     pulled = await findImage(docker, reference, {});
     if (kept && pulled && pulled.Id !== open?.Id)
       await keepPrivate(docker, { reference, id: pulled.Id, kept }, open?.Id);
+    if (kept) await forgetPrivatePull(docker, reference);
   }
   if (!pulled) throw new EngineFailure(`image '${reference.text}' vanished after its pull`);
   return { image: pulled, pulled: true };
