@@ -39,6 +39,13 @@ export interface Engine {
    * @throws EngineUnavailable
    */
   watch(signal: AbortSignal): AsyncIterable<string>;
+  /**
+   * What the machine of a run has written, from behind a position on, and what it goes on to write. Ends with the
+   * signal, or when that machine has ended and everything is read; one that is gone, or not up yet, has nothing.
+   * Settles when the engine has answered. What is not asked for is not read.
+   * @throws EngineUnavailable; while it is read only where the engine stays away
+   */
+  logs(run: LoggedRun, after: LogPosition, signal: AbortSignal): Promise<AsyncIterable<LogChunk>>;
   close(): Promise<void>;
 }
 
@@ -48,6 +55,33 @@ export interface RunKey {
   /** Counts the sandbox's starts, from 1. */
   generation: number;
 }
+
+/** A run whose output is read. */
+export interface LoggedRun extends RunKey {
+  /** When its start was admitted: what a machine wrote before was of an earlier run. */
+  admittedAt: Date;
+}
+
+/** How far each stream of a run is read: the offset of its last chunk, 0n before the first. */
+export interface LogPosition {
+  stdout: bigint;
+  stderr: bigint;
+}
+
+/** A piece of output, in most engines a line with its line break; a long line comes in several. */
+export interface LogChunk {
+  source: LogSource;
+  /** Whose position it moves. */
+  stream: keyof LogPosition;
+  /** Above those before it in its stream, and the same each time it is read; less than 2^63. */
+  offset: bigint;
+  /** Nanoseconds since the epoch, by the engine's clock. */
+  time: bigint;
+  text: string;
+}
+
+/** `output` is a terminal's merged stream; `system` is what the engine itself has to say of the machine. */
+export type LogSource = "stdout" | "stderr" | "output" | "system";
 
 /** Room of an engine's host, all of it. */
 export interface Capacity {

@@ -8,8 +8,13 @@ import {
   EngineUnavailable,
   type Instance,
   InsufficientCapacity,
+  type LogChunk,
+  type LoggedRun,
+  type LogPosition,
+  type LogSource,
   type RunKey,
 } from "./engine.ts";
+import { SimulatedOutput } from "./simulated-output.ts";
 
 /** What a start comes to, where it is not a machine that runs until it is stopped. */
 export type SimulatedFault =
@@ -48,6 +53,10 @@ export interface SimulatedEngine extends Engine {
   endMachine(sandboxId: string, ending: Ending): boolean;
   /** Ends the workload of a machine that stays up; false: it is not running. */
   endWorkload(sandboxId: string): boolean;
+  /** Has a machine that runs write something; false: it is not running. */
+  write(sandboxId: string, source: LogSource, text: string): boolean;
+  /** Readers of output that wait for more at this moment. */
+  readonly logReaders: number;
 }
 
 /** How a machine ends by itself. */
@@ -56,6 +65,7 @@ export type Ending = { exitCode: number; outOfMemory?: boolean };
 interface Machine {
   instance: Instance;
   room: Capacity;
+  output: SimulatedOutput;
   starting: boolean;
   /** Ends it by itself. */
   timer?: NodeJS.Timeout;
@@ -92,8 +102,11 @@ class Simulation implements Engine {
       capacity: capacity ?? PLENTY,
       room: room ?? ENDLESS,
     };
-    for (const instance of initial)
-      this.#machines.set(instance.sandboxId, { instance, room: NONE, starting: false });
+    for (const instance of initial) {
+      const output = new SimulatedOutput();
+      if (instance.state === "ended") output.end();
+      this.#machines.set(instance.sandboxId, { instance, room: NONE, output, starting: false });
+    }
   }
 
   features(): readonly string[] {
@@ -135,7 +148,9 @@ class Simulation implements Engine {
 
   async remove(sandboxId: string): Promise<void> {
     this.#answer();
-    clearTimeout(this.#machines.get(sandboxId)?.timer);
+    const machine = this.#machines.get(sandboxId);
+    clearTimeout(machine?.timer);
+    machine?.output.end();
     if (this.#machines.delete(sandboxId)) this.#changes.emit("change", sandboxId);
   }
 
@@ -159,6 +174,19 @@ class Simulation implements Engine {
     this.#answer();
   }
 
+  async logs(
+    { sandboxId, generation }: LoggedRun,
+    after: LogPosition,
+    signal: AbortSignal,
+  ): Promise<AsyncIterable<LogChunk>> {
+    this.#answer();
+    const machine = this.#machines.get(sandboxId);
+    const { instance } = machine ?? {};
+    const isRead = instance?.generation === generation && instance.state !== "created";
+    const output = machine && isRead ? machine.output : SimulatedOutput.NONE;
+    return output.read(after, AbortSignal.any([signal, this.#closed.signal]));
+  }
+
   async close(): Promise<void> {
     this.#closed.abort();
     for (const { timer } of this.#machines.values()) clearTimeout(timer);
@@ -166,7 +194,21 @@ class Simulation implements Engine {
 
   setAvailable(available: boolean): void {
     this.#available = available;
-    if (!available) this.#changes.emit("gone");
+    if (available) return;
+    this.#changes.emit("gone");
+    for (const { output } of this.#machines.values()) output.breakOff();
+  }
+
+  write(sandboxId: string, source: LogSource, text: string): boolean {
+    const machine = this.#machines.get(sandboxId);
+    if (machine?.instance.state !== "running") return false;
+    machine.output.write(source, text);
+    return true;
+  }
+
+  get logReaders(): number {
+    const machines = [...this.#machines.values()];
+    return machines.reduce((sum, { output }) => sum + output.readers, 0);
   }
 
   endMachine(sandboxId: string, ending: Ending): boolean {
@@ -205,8 +247,10 @@ class Simulation implements Engine {
     const machine: Machine = {
       instance: { sandboxId, generation, state: "created", ...nothing },
       room: { vcpus, memoryMib },
+      output: new SimulatedOutput(),
       starting: true,
     };
+    this.#machines.get(sandboxId)?.output.end();
     this.#machines.set(sandboxId, machine);
     return machine;
   }
@@ -241,6 +285,7 @@ class Simulation implements Engine {
     clearTimeout(machine.timer);
     const endedAt = new Date();
     machine.instance = { ...machine.instance, state: "ended", endedAt, exitCode, outOfMemory };
+    machine.output.end();
     this.#changes.emit("change", machine.instance.sandboxId);
   }
 

@@ -8,6 +8,7 @@ import { ensureRunning } from "./ensure-running.ts";
 import { createImageSource } from "./images/ensure-image.ts";
 import type { PullPatience } from "./images/pull.ts";
 import { createLister } from "./list-instances.ts";
+import { readLogs } from "./logs/read-logs.ts";
 import { removeMachine, stopMachine } from "./stop-and-remove.ts";
 import { watchMachines } from "./watch.ts";
 import { WorkloadEnds } from "./workload-ends.ts";
@@ -65,6 +66,8 @@ export function createDockerEngine(options: DockerEngineOptions): Engine {
       closed.abort();
       ctx.workloads.keep([]);
     },
+    logs: (run, after, signal) =>
+      guarded(() => readLogs(ctx, run, after, AbortSignal.any([signal, closed.signal]))),
   };
 }
 

@@ -1,0 +1,74 @@
+import { TextDecoder } from "node:util";
+import type { LogChunk, LogPosition, LogSource } from "../../engine.ts";
+import type { Frame } from "./frames.ts";
+import { readTime } from "./timestamps.ts";
+
+/** What the supervisor writes to its standard error when the workload is over; see supervisor.ts. */
+const WORKLOAD_ENDED = /sandgate: the workload ended with exit code \d+\n$/;
+/** Frames that are longer cannot end in that line alone. */
+const LINE_MAX = 200;
+
+interface StreamState {
+  decoder: TextDecoder;
+  /** Offset and time of the last piece seen, delivered or not. */
+  offset: bigint;
+  time: bigint;
+}
+
+/**
+ * Makes chunks of one reading's frames and leaves out those that were delivered before. A piece's offset is its time in
+ * nanoseconds; those of one time, as the pieces of a long line are, follow each other by one. A reading must begin
+ * before the position by more than any line has pieces: then offsets come out the same again, and a character that
+ * the daemon cut in two is whole again, though its first half was delivered with the piece before.
+ */
+export class ChunkReader {
+  readonly #after: LogPosition;
+  readonly #streams = { stdout: newStream(), stderr: newStream() };
+
+  constructor(after: LogPosition) {
+    this.#after = { ...after };
+  }
+
+  /** The chunks of one frame: none, one, or two where the supervisor's line follows an unfinished one. */
+  read(stream: keyof LogPosition, { payload }: Frame): LogChunk[] {
+    const state = this.#streams[stream];
+    const { time, begin } = readTime(payload);
+    state.time = time;
+    const text = state.decoder.decode(payload.subarray(begin), { stream: true });
+    return this.#pieces(stream, time, text);
+  }
+
+  /** What is left when nothing follows: the beginning of a character that never came. */
+  end(): LogChunk[] {
+    return (["stdout", "stderr"] as const).flatMap((stream) => {
+      const { decoder, time } = this.#streams[stream];
+      return this.#pieces(stream, time, decoder.decode());
+    });
+  }
+
+  #pieces(stream: keyof LogPosition, time: bigint, text: string): LogChunk[] {
+    const own = stream === "stderr" ? endOfWorkload(text) : text.length;
+    return [
+      ...this.#piece(stream, stream, time, text.slice(0, own)),
+      ...this.#piece("system", stream, time, text.slice(own)),
+    ];
+  }
+
+  #piece(source: LogSource, stream: keyof LogPosition, time: bigint, text: string): LogChunk[] {
+    if (text === "") return [];
+    const state = this.#streams[stream];
+    const offset = time > state.offset ? time : state.offset + 1n;
+    state.offset = offset;
+    return offset > this.#after[stream] ? [{ source, stream, offset, time, text }] : [];
+  }
+}
+
+function endOfWorkload(text: string): number {
+  const tail = Math.max(0, text.length - LINE_MAX);
+  const at = text.slice(tail).search(WORKLOAD_ENDED);
+  return at < 0 ? text.length : tail + at;
+}
+
+function newStream(): StreamState {
+  return { decoder: new TextDecoder("utf-8", { ignoreBOM: true }), offset: 0n, time: 0n };
+}
