@@ -1,5 +1,6 @@
 import type { Client } from "@connectrpc/connect";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import type { OrchestratorService } from "../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { authenticator } from "./auth.ts";
@@ -9,10 +10,12 @@ import { type Readiness, serveHealth } from "./health.ts";
 import { answerAlike, refuseStrays, sendError } from "./http/answers.ts";
 import { acceptJson } from "./http/body.ts";
 import { answerClientError, ignoreExpectations } from "./http/client-error.ts";
+import { EventStreams } from "./http/event-streams.ts";
 import { requestId } from "./http/request-id.ts";
 import { mount } from "./http/route.ts";
 import { collectPaths } from "./http/routing.ts";
 import { organizationRoutes } from "./v1/organization/routes.ts";
+import { logsRoute } from "./v1/sandboxes/logs.ts";
 import { sandboxRoutes } from "./v1/sandboxes/routes.ts";
 import { Waits } from "./waits.ts";
 
@@ -24,6 +27,7 @@ export interface GatewayOptions {
   clients: {
     sandboxes: Client<typeof SandboxService>;
     organizations: Client<typeof OrganizationService>;
+    orchestrators: Client<typeof OrchestratorService>;
   };
   config: {
     /** Origins such as `https://console.example.org`; empty: CORS is off. */
@@ -40,7 +44,7 @@ export interface GatewayOptions {
   readiness: () => Promise<Readiness>;
 }
 
-/** The public HTTP server, not listening yet; its `close` answers held waits and ends the watch. */
+/** The public HTTP server, not listening yet; its `close` answers held waits, ends streams and the watch. */
 export function buildApp({ clients, config, log, readiness }: GatewayOptions): FastifyInstance {
   const app = Fastify({
     loggerInstance: log,
@@ -62,7 +66,11 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
   app.addHook("onReady", async () => {
     waits.start(clients.sandboxes, log, config.watchBackoffMs);
   });
-  app.addHook("preClose", async () => waits.drain());
+  const streams = new EventStreams();
+  app.addHook("preClose", async () => {
+    waits.drain();
+    streams.drain();
+  });
 
   const paths = collectPaths(app);
   ignoreExpectations(app);
@@ -74,6 +82,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
 
   const routes = [
     ...sandboxRoutes({ sandboxes: clients.sandboxes, waits, rpcTimeoutMs }),
+    logsRoute({ orchestrators: clients.orchestrators, streams, rpcTimeoutMs }),
     ...organizationRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
   ];
   mount(app, routes, authenticator(clients.organizations, rpcTimeoutMs));

@@ -7,7 +7,7 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
   app.register(cors, {
     origin: [...origins],
     methods: ["GET", "HEAD", "POST", "PATCH", "DELETE"],
-    allowedHeaders: ["authorization", "content-type", "x-request-id"],
+    allowedHeaders: ["authorization", "content-type", "last-event-id", "x-request-id"],
     exposedHeaders: ["x-request-id", "x-ignored-fields", "retry-after", "www-authenticate"],
   });
 }

@@ -26,6 +26,7 @@ export function pick(metadata: Readonly<Record<string, string>>, names: readonly
 const RENAMED: readonly (readonly [RegExp, string])[] = [
   [/^spec\./, ""],
   [/^image$/, "image.reference"],
+  [/^after$/, "headers.last-event-id"],
   [/^page_token$/, "cursor"],
   [/^page_size$/, "limit"],
   [/^statuses\b/, "status"],

@@ -25,7 +25,11 @@ export interface Operation<
   description: string;
   params: P;
   query: Q;
+  /** Of the request, beside those of every operation; what reads them checks them. */
+  headers: TObject;
   body: OperationBody<B> | undefined;
+  /** Of a success; a stream is described as the text that it is. */
+  media: "application/json" | "text/event-stream";
   response: R;
   example: Static<R>;
   /** Beyond those of every operation. */
@@ -35,7 +39,7 @@ export interface Operation<
 }
 
 type None = TObject<Record<never, never>>;
-type Optional = "params" | "query" | "body" | "errors" | "open";
+type Optional = "params" | "query" | "headers" | "body" | "media" | "errors" | "open";
 
 /** An operation, of which what it does not have may be left out. */
 export function operation<
@@ -48,5 +52,6 @@ export function operation<
 ): Operation<P, Q, B, R> {
   // Where P or Q is not given it is None, which has no fields.
   const none = Type.Object({}) as unknown as P & Q;
-  return { params: none, query: none, body: undefined, errors: [], open: false, ...given };
+  const rest = { headers: none, media: "application/json", errors: [], open: false } as const;
+  return { params: none, query: none, body: undefined, ...rest, ...given };
 }

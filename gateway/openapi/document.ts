@@ -36,6 +36,7 @@ function describe(operation: Operation, schemas: Schemas): object {
   const parameters = [
     ...parametersOf("path", operation.params, schemas),
     ...parametersOf("query", operation.query, schemas),
+    ...parametersOf("header", operation.headers, schemas),
   ];
   return {
     operationId: id,
@@ -49,7 +50,11 @@ function describe(operation: Operation, schemas: Schemas): object {
   };
 }
 
-function parametersOf(where: "path" | "query", fields: TObject, schemas: Schemas): object[] {
+function parametersOf(
+  where: "path" | "query" | "header",
+  fields: TObject,
+  schemas: Schemas,
+): object[] {
   return Object.entries(fields.properties).map(([name, type]) => {
     const { description, ...schema }: { description?: string } = type;
     const published = publish(schema, schemas);
@@ -77,10 +82,10 @@ function bodyOf(
   };
 }
 
-function success({ body, response, example }: Operation, schemas: Schemas): object {
+function success({ body, media, response, example }: Operation, schemas: Schemas): object {
   return {
     description: "Done.",
     headers: headerRefs(["X-Request-Id", ...(body ? ["X-Ignored-Fields"] : [])]),
-    content: { "application/json": { schema: publish(response, schemas), example } },
+    content: { [media]: { schema: publish(response, schemas), example } },
   };
 }

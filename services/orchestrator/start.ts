@@ -3,6 +3,8 @@ import type { OrchestratorService } from "../../proto/gen/orchestrator/v1/orches
 import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { knownCapacity } from "./capacity.ts";
 import type { OrchestratorContext } from "./context.ts";
+import { LogHub } from "./logs/hub.ts";
+import { RunWatch } from "./logs/run-watch.ts";
 import { startOrchestrator } from "./orchestrator.ts";
 import { createReports } from "./reports.ts";
 import { createOrchestratorService } from "./service.ts";
@@ -28,13 +30,28 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
   const capacity = knownCapacity(engine);
   const ctx = { store, engine, capacity, reportsOf, log, unseal, limits };
   const orchestrator = startOrchestrator(ctx);
-  const listener = listenForWork(databaseUrl, orchestrator.hint, (error) =>
+  const hub = new LogHub(engine);
+  const runs = new RunWatch(store.listRunStates, (err) =>
+    log.warn({ err }, "could not look at the runs whose logs are followed"),
+  );
+  const hint = () => {
+    orchestrator.hint();
+    runs.hint();
+  };
+  const listener = listenForWork(databaseUrl, hint, (error) =>
     log.warn({ err: error }, "lost the connection that listens for work"),
   );
   await orchestrator.ready;
   return {
-    service: createOrchestratorService(store),
+    service: createOrchestratorService(store, {
+      findLatestRun: store.findLatestRun,
+      hub,
+      runs,
+      log,
+    }),
     stop: async () => {
+      hub.close();
+      await runs.stop();
       await listener.stop();
       await orchestrator.stop();
     },

@@ -9,10 +9,12 @@ import {
   recordObserved,
   releaseLease,
 } from "./store/lease.ts";
+import { findLatestRun, listRunStates } from "./store/logs.ts";
 import { isOpen, listBelieved, listOpen, listOpenOf, listUnknown } from "./store/open.ts";
 import { listExpired, listPlaced, listQueue, sumPlaced } from "./store/queue.ts";
 import { glance, listDestroyed, listEnds, listUnwanted, readStarts } from "./store/work.ts";
 
+export type { RunState } from "./store/logs.ts";
 export type { OpenRun } from "./store/open.ts";
 export type { QueuedRun } from "./store/queue.ts";
 export type { EndingRun, Glance, StartingRun } from "./store/work.ts";
@@ -44,5 +46,7 @@ export function createStore(database: Database) {
     isOpen: bind(database, isOpen),
     listUnknown: bind(database, listUnknown),
     listBelieved: bind(database, listBelieved),
+    findLatestRun: bind(database, findLatestRun),
+    listRunStates: bind(database, listRunStates),
   };
 }

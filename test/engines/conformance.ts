@@ -3,8 +3,10 @@ import {
   type Allocation,
   type Engine,
   EngineFailure,
+  type Instance,
 } from "../../services/orchestrator/engines/engine.ts";
 import { allocate, nextStart, UNHURRIED } from "./allocations.ts";
+import { describeLogs } from "./logs-conformance.ts";
 
 /** An engine under test, and what has to be arranged differently for each. */
 export interface EngineHarness {
@@ -15,6 +17,8 @@ export interface EngineHarness {
   thatFails(allocation: Allocation): Allocation;
   /** A workload that takes no notice of being asked to end. */
   thatClings(allocation: Allocation): Allocation;
+  /** Starts a machine that writes what WRITTEN says, in that order within each stream, and goes on. */
+  startWriting(allocation: Allocation): Promise<Instance>;
   close(): Promise<void>;
 }
 
@@ -164,6 +168,8 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
       expect(await engine.stop(allocation, 0)).toBeUndefined();
     });
   });
+
+  describe("logs", () => describeLogs(() => harness, mine));
 
   it("lists a machine that ended by itself", async () => {
     const allocation = harness.thatEnds(allocate());

@@ -3,9 +3,10 @@ import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES } from "../support/images.ts";
 import { describeConformance } from "./conformance.ts";
 import { useDocker } from "./docker-harness.ts";
+import { WRITTEN } from "./logs-conformance.ts";
 
 describeWithDocker("docker engine: conformance", ({ host }) => {
-  const { engine } = useDocker(host, [IMAGES.busybox, IMAGES.noShell]);
+  const { engine, start } = useDocker(host, [IMAGES.busybox, IMAGES.noShell]);
   describeConformance(async () => ({
     engine,
     // Its command is the machine.
@@ -13,9 +14,14 @@ describeWithDocker("docker engine: conformance", ({ host }) => {
     thatFails: (allocation) => withSpec(allocation, { cmd: ["no-such-program"] }),
     thatClings: (allocation) =>
       withSpec(allocation, { cmd: ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"] }),
+    startWriting: (allocation) => start(withSpec(allocation, { cmd: ["sh", "-c", WRITE] })),
     close: async () => undefined,
   }));
 });
+
+const WRITE = WRITTEN.map(
+  ({ stream, text }) => `printf '%s' '${text}'${stream === "stderr" ? " >&2" : ""}`,
+).join("; ");
 
 function withSpec(
   allocation: Allocation,

@@ -8,6 +8,7 @@ import { createSimulatedEngine } from "../../services/orchestrator/engines/simul
 import { FEATURES } from "../../services/sandbox/domain/requirements.ts";
 import { allocate, nextStart, UNHURRIED } from "./allocations.ts";
 import { describeConformance } from "./conformance.ts";
+import { WRITTEN } from "./logs-conformance.ts";
 
 describe("simulated engine: conformance", () => {
   describeConformance(async () => {
@@ -28,6 +29,11 @@ describe("simulated engine: conformance", () => {
       thatClings: (allocation) => {
         clinging.add(allocation.sandboxId);
         return allocation;
+      },
+      startWriting: async (allocation) => {
+        const instance = await engine.ensureRunning(allocation, UNHURRIED);
+        for (const { stream, text } of WRITTEN) engine.write(allocation.sandboxId, stream, text);
+        return instance;
       },
       close: () => engine.close(),
     };
@@ -64,7 +70,7 @@ describe("simulated engine", () => {
     expect(
       await engine.ensureRunning(allocate({}, { sandboxId, generation: 3 }), UNHURRIED),
     ).toEqual(up);
-    expect(await engine.stop({ sandboxId, generation: 1 }, 0)).toMatchObject({ state: "ended" });
+    expect(await engine.stop({ sandboxId, generation: 3 }, 0)).toMatchObject({ state: "ended" });
   });
 
   it("fails as it is told, and no longer than that", async () => {

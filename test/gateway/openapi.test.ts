@@ -60,6 +60,7 @@ describe("the document", () => {
         "DELETE /v1/sandboxes/by-name/{name}",
         "POST /v1/sandboxes/by-name/{name}/start",
         "POST /v1/sandboxes/by-name/{name}/stop",
+        "GET /v1/sandboxes/{sandbox_id}/logs",
         "GET /v1/me/org",
       ].sort(),
     );
@@ -68,8 +69,8 @@ describe("the document", () => {
   test("satisfies Redocly's recommended rules, but for paths that the contract names so", async () => {
     const problems = await redocly(document);
     expect(problems.filter(({ ruleId }) => ruleId !== "no-ambiguous-paths")).toEqual([]);
-    // `…/by-name/{name}` and `…/{sandbox_id}/start` could both be `…/by-name/start`.
-    expect(problems).toHaveLength(1);
+    // `…/by-name/{name}` and `…/{sandbox_id}/start` could both be `…/by-name/start`; so with `logs`.
+    expect(problems).toHaveLength(2);
   });
 
   test("satisfies the OpenAPI 3.1 schema", async () => {

@@ -79,3 +79,12 @@ export const exampleStarting: Sandbox = {
 };
 
 export const exampleStopping: Sandbox = { ...exampleSandbox, status: "stopping" };
+
+export const exampleLogs = `id: AwEAAAAAAAAAeJPvDJwB6hgBAAAAAAAAAAAAAAAAAAAAAQAAAAAAAAAAAAAAAAAAAA==
+event: log
+data: {"source":"stdout","ts":"2026-11-21T08:15:31.204117368Z","text":"hello\\n"}
+
+event: end
+data: {}
+
+`;

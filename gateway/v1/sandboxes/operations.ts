@@ -2,6 +2,7 @@ import Type, { type TObject } from "typebox";
 import { operation } from "../../http/operation.ts";
 import {
   exampleCreated,
+  exampleLogs,
   exampleRequest,
   exampleSandbox,
   exampleStarting,
@@ -11,6 +12,8 @@ import { CreateSandboxRequest, UpdateSandboxRequest } from "./schema/create.ts";
 import {
   CreateQuery,
   ListQuery,
+  LogsHeaders,
+  LogsQuery,
   SandboxIdParams,
   SandboxNameParams,
   StartQuery,
@@ -64,6 +67,23 @@ export const updateSandbox = operation({
   response: Sandbox,
   example: { ...exampleSandbox, name: "build-43" },
   errors: ["sandbox_not_found", "name_already_exists"],
+});
+
+export const readLogs = operation({
+  id: "readSandboxLogs",
+  tag,
+  summary: "Follow a sandbox's output",
+  description: `Server-sent events of the latest run, from its first kept byte on: \`log\`, whose data is
+\`{"source", "ts", "text"}\` in JSON, then \`end\` when the run has ended, or at once where there was none. The text of a
+line has its line break; a long line comes in several. A stream that breaks off without \`end\` is resumed by
+\`Last-Event-ID\`, without loss or repeat while the engine keeps the output. A comment comes every 15 seconds.`,
+  params: SandboxIdParams,
+  query: LogsQuery,
+  headers: LogsHeaders,
+  media: "text/event-stream",
+  response: Type.String({ description: "Events, as they happen." }),
+  example: exampleLogs,
+  errors: ["sandbox_not_found"],
 });
 
 /** The operations that take a sandbox by id as well as by name. */

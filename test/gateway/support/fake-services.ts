@@ -1,6 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { createClient, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { OrchestratorService } from "../../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { OrganizationService } from "../../../proto/gen/organization/v1/organization_service_pb.ts";
 import {
   type Sandbox,
@@ -24,8 +25,9 @@ export const KEY = "test_0123456789abcdefghij";
 
 type Organizations = ServiceImpl<typeof OrganizationService>;
 type Sandboxes = ServiceImpl<typeof SandboxService>;
+type Orchestrators = ServiceImpl<typeof OrchestratorService>;
 
-/** Both services in memory: enough of them to see what the gateway asks and what it makes of answers. */
+/** The services in memory: enough of them to see what the gateway asks and what it makes of answers. */
 export class FakeServices {
   /** Every call to the sandbox service but the watch, in order. */
   readonly calls: { method: string; request: unknown; caller: Caller }[] = [];
@@ -36,12 +38,14 @@ export class FakeServices {
   /** Replace what a method does. */
   readonly organization: Partial<Organizations> = {};
   readonly sandbox: Partial<Sandboxes> = {};
+  readonly orchestrator: Partial<Orchestrators> = {};
 
   clients() {
     const transport = createInProcessTransport(
       (router) => {
         router.service(OrganizationService, this.#organizations());
         router.service(SandboxService, this.#sandboxes());
+        router.service(OrchestratorService, this.#orchestrators());
       },
       // What services log is not looked at here.
       { log: { error: () => undefined }, freeze: true },
@@ -49,6 +53,7 @@ export class FakeServices {
     return {
       organizations: createClient(OrganizationService, transport),
       sandboxes: createClient(SandboxService, transport),
+      orchestrators: createClient(OrchestratorService, transport),
     };
   }
 
@@ -82,6 +87,20 @@ export class FakeServices {
   destroy(id: string): void {
     this.sandboxes.delete(id);
     this.watch.changed(id, SandboxStatus.RUNNING, true);
+  }
+
+  // Of a sandbox that never ran, where a test does not say otherwise.
+  #orchestrators(): Orchestrators {
+    const { orchestrator } = this;
+    return {
+      listEngines: async () => ({ engines: [] }),
+      readLogs: async function* (request, context) {
+        requireCaller(context);
+        if (orchestrator.readLogs) return yield* orchestrator.readLogs(request, context);
+        yield { event: { case: "opened" as const, value: {} } };
+        yield { event: { case: "ended" as const, value: {} } };
+      },
+    };
   }
 
   #organizations(): Organizations {

@@ -44,6 +44,28 @@ export const ListQuery = Type.Object({
 });
 export type ListQuery = Static<typeof ListQuery>;
 
+export const LOG_SOURCES = ["stdout", "stderr", "output", "system", "all"] as const;
+
+export const LogsQuery = Type.Object({
+  sources: Type.Optional(
+    Type.String({
+      description:
+        "Which entries, with commas between: `stdout`, `stderr`, `output` (a terminal's merged stream), `system` (what happened to the run), `all`.",
+      default: "stdout,stderr,output",
+      rule: sourcesFault,
+    }),
+  ),
+});
+
+export const LogsHeaders = Type.Object({
+  "Last-Event-ID": Type.Optional(
+    Type.String({
+      description:
+        "The `id` of the last event seen: the stream goes on behind it. One of an earlier run begins at the beginning.",
+    }),
+  ),
+});
+
 export const SandboxIdParams = Type.Object({
   sandbox_id: Type.String({
     format: "uuid",
@@ -55,6 +77,14 @@ export const SandboxIdParams = Type.Object({
 export const SandboxNameParams = Type.Object({
   name: Type.String({ description: "Percent-encoded UTF-8." }),
 });
+
+function sourcesFault(value: unknown) {
+  if (typeof value !== "string") return undefined;
+  const known = (name: string) => LOG_SOURCES.some((source) => source === name);
+  return value.split(",").every(known)
+    ? undefined
+    : `must be of ${LOG_SOURCES.join(", ")}, with commas between`;
+}
 
 function budgetFault(value: unknown) {
   const { wait_for, wait_timeout } = asRecord(value) ?? {};
