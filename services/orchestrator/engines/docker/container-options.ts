@@ -7,8 +7,11 @@ import { extraHosts } from "./patches/steps.ts";
 const MIB = 1024 * 1024;
 /** Enough for any honest workload; a fork bomb ends here and not on the host. */
 const PIDS_MAX = 4096;
-/** Of each sandbox's output the daemon keeps so much on its disk. */
-const LOG = { Type: "json-file", Config: { "max-size": "10m", "max-file": "3" } };
+/**
+ * Of each sandbox's output the daemon keeps so much on its disk. Its `json-file` would replace a character that is cut
+ * by the end of a piece of a long line; `local` keeps the bytes.
+ */
+const LOG = { Type: "local", Config: { "max-size": "10m", "max-file": "3", compress: "false" } };
 
 /** PID 1 of a machine is root's, whoever else its processes belong to. */
 const ROOT = "0:0";

@@ -7,12 +7,17 @@ import { readTime } from "./timestamps.ts";
 const WORKLOAD_ENDED = /sandgate: the workload ended with exit code \d+\n$/;
 /** Frames that are longer cannot end in that line alone. */
 const LINE_MAX = 200;
+/** Of a longer line the daemon makes pieces of this many bytes. */
+const PIECE_BYTES = 16 * 1024;
+const LINE_BREAK = 0x0a;
 
 interface StreamState {
   decoder: TextDecoder;
   /** Offset and time of the last piece seen, delivered or not. */
   offset: bigint;
   time: bigint;
+  /** That was a piece of a line which goes on. */
+  isOpen: boolean;
 }
 
 /**
@@ -33,9 +38,14 @@ export class ChunkReader {
   read(stream: keyof LogPosition, { payload }: Frame): LogChunk[] {
     const state = this.#streams[stream];
     const { time, begin } = readTime(payload);
+    const bytes = payload.subarray(begin);
+    const text = state.decoder.decode(bytes, { stream: true });
+    const isBroken = bytes.at(-1) === LINE_BREAK;
+    // The daemon's driver `local` drops the line break of a line that came in pieces.
+    const isLast = state.isOpen && state.time === time && bytes.length < PIECE_BYTES && !isBroken;
     state.time = time;
-    const text = state.decoder.decode(payload.subarray(begin), { stream: true });
-    return this.#pieces(stream, time, text);
+    state.isOpen = bytes.length === PIECE_BYTES && !isBroken;
+    return this.#pieces(stream, time, isLast ? `${text}\n` : text);
   }
 
   /** What is left when nothing follows: the beginning of a character that never came. */
@@ -70,5 +80,6 @@ function endOfWorkload(text: string): number {
 }
 
 function newStream(): StreamState {
-  return { decoder: new TextDecoder("utf-8", { ignoreBOM: true }), offset: 0n, time: 0n };
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  return { decoder, offset: 0n, time: 0n, isOpen: false };
 }

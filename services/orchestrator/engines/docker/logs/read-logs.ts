@@ -18,15 +18,19 @@ const MAX_PAUSE_MS = 1_000;
 /** A reading that lasted so long was a good one, though nothing was written meanwhile. */
 const GOOD_MS = 5_000;
 
-/** See Engine.logs. */
+/**
+ * See Engine.logs.
+ * @param patienceMs how long the daemon may be away
+ */
 export async function readLogs(
   ctx: DockerContext,
   run: LoggedRun,
   after: LogPosition,
   signal: AbortSignal,
+  patienceMs = PATIENCE_MS,
 ): Promise<AsyncIterable<LogChunk>> {
   const first = await openLog(ctx, run, after, signal);
-  return new LogFollower(ctx, run, after, signal).chunks(first);
+  return new LogFollower(ctx, run, after, signal, patienceMs).chunks(first);
 }
 
 /** Reads one run's log, and takes it up again where a reading breaks off. */
@@ -35,15 +39,23 @@ class LogFollower {
   readonly #run: LoggedRun;
   readonly #position: LogPosition;
   readonly #signal: AbortSignal;
+  readonly #patienceMs: number;
   /** Readings since the last good one, and when that one broke off. */
   #fruitless = 0;
   #since = 0;
 
-  constructor(ctx: DockerContext, run: LoggedRun, after: LogPosition, signal: AbortSignal) {
+  constructor(
+    ctx: DockerContext,
+    run: LoggedRun,
+    after: LogPosition,
+    signal: AbortSignal,
+    patienceMs: number,
+  ) {
     this.#ctx = ctx;
     this.#run = run;
     this.#position = { ...after };
     this.#signal = signal;
+    this.#patienceMs = patienceMs;
   }
 
   async *chunks(first: OpenLog | undefined): AsyncGenerator<LogChunk> {
@@ -98,7 +110,7 @@ class LogFollower {
   /** @throws EngineUnavailable when patience is over */
   async #pause(cause: unknown): Promise<void> {
     if (this.#fruitless === 0) this.#since = performance.now();
-    else if (cause !== undefined && performance.now() - this.#since > PATIENCE_MS)
+    else if (cause !== undefined && performance.now() - this.#since > this.#patienceMs)
       throw unavailable(cause);
     const ms = Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(this.#fruitless, 5));
     this.#fruitless += 1;
