@@ -1,16 +1,21 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
-import { createConnectTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import { refuseSpent } from "./call-scope.ts";
 import { writeCaller } from "./caller-headers.ts";
+import { asUnavailable, unavailableStream } from "./connection-errors.ts";
 import { callerKey } from "./context.ts";
+import { retrying } from "./retry.ts";
+import { Sessions } from "./sessions.ts";
 
 export interface RemoteOptions {
   /** Such as `http://127.0.0.1:9090`. */
   baseUrl: string;
   /** The service token. */
   token: string;
-  /** The client's, outermost first. */
+  /** The client's, outermost first; they see every try. */
   interceptors?: readonly Interceptor[];
+  /** How often a connection in use is pinged, and how long it has to answer; 5,000 unless set. */
+  pingMs?: number;
 }
 
 export interface RemoteTransport extends Transport {
@@ -18,12 +23,19 @@ export interface RemoteTransport extends Transport {
   close(): void;
 }
 
-/** A transport to another process: Connect over one lasting HTTP/2 connection, binary, not compressed. */
+const PING_MS = 5_000;
+
+/**
+ * A transport to another process: Connect over one lasting HTTP/2 connection, binary, not compressed. A process that
+ * is gone, or frozen, makes calls fail with Unavailable or at their deadline; calls that are free of side effects or
+ * idempotent are tried again for a short while. Whoever calls later finds the process again by itself.
+ */
 export function createRemoteTransport(options: RemoteOptions): RemoteTransport {
-  const { baseUrl, token, interceptors = [] } = options;
+  const { baseUrl, token, interceptors = [], pingMs = PING_MS } = options;
   // Not `pingIdleConnection`: connect-node 2.2.0 then pings sessions that it has destroyed, which
   // throws from a timer. An idle connection is checked by a ping before its next call anyway.
-  const sessionManager = new Http2SessionManager(baseUrl, { pingIntervalMs: 30_000 });
+  const pings = { pingIntervalMs: pingMs, pingTimeoutMs: pingMs };
+  const sessionManager = new Sessions(baseUrl, pings);
   const transport = createConnectTransport({
     baseUrl,
     httpVersion: "2",
@@ -31,14 +43,25 @@ export function createRemoteTransport(options: RemoteOptions): RemoteTransport {
     acceptCompression: [],
     interceptors: [...interceptors, identify(token)],
   });
+  // The first call finds it warm; one that fails is made anew by the next call.
+  void sessionManager.connect();
   return {
     async unary(method, signal, timeoutMs, ...call) {
       refuseSpent(timeoutMs);
-      return transport.unary(method, signal, timeoutMs, ...call);
+      return retrying({ method, signal, timeoutMs }, (rest) =>
+        transport.unary(method, signal, rest, ...call).catch((error: unknown) => {
+          throw asUnavailable(error, signal);
+        }),
+      );
     },
     async stream(method, signal, timeoutMs, ...call) {
       refuseSpent(timeoutMs);
-      return transport.stream(method, signal, timeoutMs, ...call);
+      try {
+        const response = await transport.stream(method, signal, timeoutMs, ...call);
+        return { ...response, message: unavailableStream(response.message, signal) };
+      } catch (error) {
+        throw asUnavailable(error, signal);
+      }
     },
     close: () => sessionManager.abort(),
   };

@@ -1,0 +1,23 @@
+import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
+import { Http2SessionManager } from "@connectrpc/connect-node";
+
+/**
+ * connect-node 2.2.0 takes its listener off a session that a ping found dead when the next call comes before that
+ * session has said so. With nobody listening, the error would end the process.
+ */
+export class Sessions extends Http2SessionManager {
+  readonly #known = new WeakSet<ClientHttp2Session>();
+
+  override async request(
+    ...args: Parameters<Http2SessionManager["request"]>
+  ): Promise<ClientHttp2Stream> {
+    const stream = await super.request(...args);
+    // A stream that a client opened belongs to a client's session.
+    const session = stream.session as ClientHttp2Session | undefined;
+    if (session && !this.#known.has(session)) {
+      this.#known.add(session);
+      session.on("error", () => undefined);
+    }
+    return stream;
+  }
+}
