@@ -1,11 +1,12 @@
 import { banner } from "./app/banner.ts";
 import { startOneProcess } from "./app/one-process.ts";
+import { readRole } from "./app/roles.ts";
 import { type Config, readConfig } from "./runtime/env.ts";
 import { StartupError } from "./runtime/errors.ts";
 import { Lifecycle, onSignals } from "./runtime/lifecycle.ts";
 import { createLogger } from "./runtime/log.ts";
 
-async function main(config: Config): Promise<void> {
+async function main(role: ReturnType<typeof readRole>, config: Config): Promise<void> {
   const log = createLogger(config.log.level);
   const lifecycle = new Lifecycle(log);
   const end = async (code: number) => {
@@ -24,7 +25,9 @@ async function main(config: Config): Promise<void> {
   onSignals(stop, () => lifecycle.force());
   try {
     const onCrash = (message: string) => fail(undefined, message);
-    console.log(banner(await startOneProcess({ config, log, lifecycle, onCrash })));
+    const options = { config, log, lifecycle, onCrash };
+    if (role) console.log(`sandgate: ${await role(options)}`);
+    else console.log(banner(await startOneProcess(options)));
   } catch (error) {
     // Whoever stops the program while it starts need not be told that it did not.
     if (lifecycle.stopping) return;
@@ -38,7 +41,7 @@ function report(error: unknown): void {
 }
 
 try {
-  await main(readConfig(process.env));
+  await main(readRole(process.argv.slice(2)), readConfig(process.env));
 } catch (error) {
   report(error);
   process.exitCode = 1;

@@ -7,6 +7,9 @@ import type { Logger } from "../runtime/log.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
 
+/** Of the time to drain, what calls under way may take; the rest is for what ends after them. */
+const CALLS_SHARE = 0.7;
+
 interface RpcOptions {
   config: Config;
   log: Logger;
@@ -22,14 +25,23 @@ interface RpcOptions {
  */
 export async function startRpc(options: RpcOptions): Promise<string | undefined> {
   const { config, log, lifecycle, routes, ready } = options;
-  const { host, port, serviceToken } = config.rpc;
+  const { host, port } = config.rpc;
   if (port === undefined) return undefined;
-  const token = serviceToken ?? (await keepSecretFile(tokenFileOf(config), newToken));
+  const token = await provideToken(config);
+  const graceMs = config.drainTimeoutSecs * 1_000 * CALLS_SHARE;
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host, port, routes, token, ready, log }),
+    start: () => listenRpc({ host, port, routes, token, ready, log, graceMs }),
     end: (listening) => listening.close(),
   });
   return `${host}:${server.port}`;
+}
+
+/**
+ * The service token: SERVICE_TOKEN, or one that is kept in a file.
+ * @throws StartupError where the file cannot be used
+ */
+export async function provideToken(config: Config): Promise<string> {
+  return config.rpc.serviceToken ?? (await keepSecretFile(tokenFileOf(config), newToken));
 }
 
 /** Where a generated service token is kept. */

@@ -41,11 +41,7 @@ export interface Services {
 /** @throws StartupError */
 export async function startServices(options: ServicesOptions): Promise<Services> {
   const { config, log, database } = options;
-  const organization = await startOrganizationService({
-    database,
-    bootstrapApiKey: config.bootstrapApiKey,
-    keyFile: keyFileOf(config),
-  });
+  const organization = await startOrganizations(options);
   const sandbox = await startSandboxes(options);
   const chosen = await chooseEngine(config.engine, database, log);
   const sandboxRoutes: Routes = (router) => router.service(SandboxService, sandbox.service);
@@ -70,7 +66,19 @@ export function keyFileOf({ dataDir }: Config): string {
   return join(dataDir, "api-key");
 }
 
-function startSandboxes({ config, log, lifecycle, database, secrets }: ServicesOptions) {
+/** @throws StartupError */
+export function startOrganizations({
+  config,
+  database,
+}: Pick<ServicesOptions, "config" | "database">) {
+  return startOrganizationService({
+    database,
+    bootstrapApiKey: config.bootstrapApiKey,
+    keyFile: keyFileOf(config),
+  });
+}
+
+export function startSandboxes({ config, log, lifecycle, database, secrets }: ServicesOptions) {
   return lifecycle.start("sandbox service", {
     start: () =>
       startSandboxService({
@@ -85,7 +93,7 @@ function startSandboxes({ config, log, lifecycle, database, secrets }: ServicesO
   });
 }
 
-function startOrchestrators(
+export function startOrchestrators(
   { config, log, lifecycle, database, databaseUrl, secrets }: ServicesOptions,
   { engine }: ChosenEngine,
   sandboxes: Client<typeof SandboxService>,

@@ -6,6 +6,7 @@ export class Waiter {
   #resume: (() => void) | undefined;
   readonly #signal: AbortSignal;
   readonly #timer: NodeJS.Timeout | undefined;
+  #again: NodeJS.Timeout | undefined;
   readonly #onHangUp = () => this.wake();
 
   /** @param budgetMs 0: over from the start */
@@ -19,6 +20,12 @@ export class Waiter {
   wake(): void {
     this.#awake = true;
     this.#resume?.();
+  }
+
+  /** Wakes it once more, later. */
+  wakeIn(ms: number): void {
+    clearTimeout(this.#again);
+    this.#again = setTimeout(() => this.wake(), ms);
   }
 
   /** Makes this the last look. */
@@ -42,6 +49,7 @@ export class Waiter {
 
   dispose(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#again);
     this.#signal.removeEventListener("abort", this.#onHangUp);
   }
 }

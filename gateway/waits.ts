@@ -2,7 +2,7 @@ import type { Client } from "@connectrpc/connect";
 import type { FastifyBaseLogger } from "fastify";
 import { type Sandbox, SandboxStatus } from "../proto/gen/sandbox/v1/sandbox_pb.ts";
 import type { SandboxChange, SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
-import { rateLimited } from "./errors.ts";
+import { type ErrorCode, rateLimited, toPublicError } from "./errors.ts";
 import { Waiter } from "./waiter.ts";
 import { watchSandboxes } from "./watch.ts";
 
@@ -11,6 +11,9 @@ const SETTLED = new Set<number>([
   SandboxStatus.STOPPED,
   SandboxStatus.FAILED,
 ]);
+
+const AWAY = new Set<ErrorCode>(["service_unavailable", "deadline_exceeded"]);
+const READ_AGAIN_MS = 500;
 
 /** A start whose outcome a client waits for. */
 export interface Wait {
@@ -78,8 +81,9 @@ export class Waits {
     this.#join(id, waiter);
     try {
       for (;;) {
-        const sandbox = await read(id);
-        if (SETTLED.has(sandbox.status) || waiter.over) return sandbox;
+        const sandbox = await readIfThere(read, id, waiter);
+        if (sandbox && (SETTLED.has(sandbox.status) || waiter.over)) return sandbox;
+        if (!sandbox) waiter.wakeIn(READ_AGAIN_MS);
         await waiter.woken();
       }
     } finally {
@@ -111,5 +115,22 @@ export class Waits {
 
   *#all(): Generator<Waiter> {
     for (const waiters of this.#waiters.values()) yield* waiters;
+  }
+}
+
+/**
+ * What the service says; undefined where it is away and there is still time to ask again: what was admitted goes on
+ * without it.
+ */
+async function readIfThere(
+  read: Wait["read"],
+  id: string,
+  waiter: Waiter,
+): Promise<Sandbox | undefined> {
+  try {
+    return await read(id);
+  } catch (error) {
+    if (waiter.over || !AWAY.has(toPublicError(error).code)) throw error;
+    return undefined;
   }
 }

@@ -3,7 +3,7 @@ import type { Client } from "@connectrpc/connect";
 import type { FastifyBaseLogger } from "fastify";
 import type { SandboxChange, SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 
-const MAX_BACKOFF_MS = 5_000;
+const MAX_BACKOFF_MS = 1_000;
 
 export interface Watch {
   /** A sandbox has changed. */

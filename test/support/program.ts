@@ -77,7 +77,7 @@ export async function startProgram(env: Record<string, string> = {}): Promise<Pr
   };
 }
 
-function apiOf(url: string, key: string): Api {
+export function apiOf(url: string, key: string): Api {
   return async (method, path, body, init) => {
     const response = await fetch(`${url}${path}`, {
       method,

@@ -1,0 +1,20 @@
+import type { Config } from "../runtime/env.ts";
+import { StartupError } from "../runtime/errors.ts";
+import { provideDatabase } from "./database.ts";
+import type { RoleOptions } from "./roles.ts";
+
+/**
+ * The database that a role shares with the others; none of its own.
+ * @throws StartupError
+ */
+export async function requireDatabase({ config, lifecycle, onCrash }: RoleOptions) {
+  if (config.databaseUrl === undefined)
+    throw new StartupError("A role that runs alone needs DATABASE_URL: the one database of all");
+  return provideDatabase(config, lifecycle, onCrash);
+}
+
+/** @throws StartupError where a service would not listen */
+export function requirePort({ rpc }: Config): void {
+  if (rpc.port === undefined)
+    throw new StartupError("A service that runs alone needs RPC_PORT: where the others reach it");
+}

@@ -1,0 +1,43 @@
+import { prepareDataDir } from "../runtime/data-dir.ts";
+import { StartupError } from "../runtime/errors.ts";
+import type { OneProcessOptions } from "./one-process.ts";
+import { startGatewayRole } from "./roles/gateway.ts";
+import { startOrchestratorRole } from "./roles/orchestrator.ts";
+import { startOrganizationRole } from "./roles/organization.ts";
+import { startSandboxRole } from "./roles/sandbox.ts";
+
+/** What a role needs to start; all of it is in the environment or told by the caller. */
+export type RoleOptions = OneProcessOptions;
+
+/** Starts a role alone in this process. @returns a sentence for the operator */
+type Role = (options: RoleOptions) => Promise<string>;
+
+/** `main.ts <name>`. */
+const ROLES: Readonly<Record<string, Role>> = {
+  gateway: startGatewayRole,
+  sandbox: startSandboxRole,
+  orchestrator: startOrchestratorRole,
+  organization: startOrganizationRole,
+};
+
+/**
+ * The role that the program's arguments name; undefined: all of them, in one process.
+ * @throws StartupError for anything else
+ */
+export function readRole(args: readonly string[]): Role | undefined {
+  const [name, ...rest] = args;
+  if (name === undefined) return undefined;
+  const role = Object.hasOwn(ROLES, name) ? ROLES[name] : undefined;
+  if (role && rest.length === 0) return withDataDir(role);
+  const names = Object.keys(ROLES).join(", ");
+  throw new StartupError(
+    `There is no role "${args.join(" ")}": name one of ${names} to run it alone, or nothing to run all in one process`,
+  );
+}
+
+function withDataDir(role: Role): Role {
+  return async (options) => {
+    await prepareDataDir(options.config.dataDir);
+    return role(options);
+  };
+}

@@ -1,0 +1,24 @@
+import { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import { OrganizationService } from "../../proto/gen/organization/v1/organization_service_pb.ts";
+import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { startGateway } from "../gateway.ts";
+import { createRemoteReadiness } from "../readiness.ts";
+import { provideRemote, requireUrls } from "../remotes.ts";
+import type { RoleOptions } from "../roles.ts";
+
+/**
+ * The public API, in front of services in other processes; touches no database.
+ * @throws StartupError
+ */
+export async function startGatewayRole(options: RoleOptions): Promise<string> {
+  const { config, log, lifecycle } = options;
+  requireUrls(config, ["sandbox", "organization", "orchestrator"]);
+  const sandbox = await provideRemote(options, "sandbox", SandboxService);
+  const organization = await provideRemote(options, "organization", OrganizationService);
+  const orchestrator = await provideRemote(options, "orchestrator", OrchestratorService);
+  const readiness = createRemoteReadiness({ sandbox, organization, orchestrator }, lifecycle);
+  const clients = { sandboxes: sandbox.client, organizations: organization.client };
+  const gateway = { clients, config: config.gateway, log, readiness };
+  const url = await startGateway(gateway, config.gateway, lifecycle);
+  return `the gateway takes requests on ${url}`;
+}

@@ -1,0 +1,35 @@
+import { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { chooseEngine } from "../engine.ts";
+import { requireDatabase, requirePort } from "../needs.ts";
+import { databaseAnswers } from "../readiness.ts";
+import { isServing, provideRemote } from "../remotes.ts";
+import type { RoleOptions } from "../roles.ts";
+import { startRpc } from "../rpc.ts";
+import { provideSecrets } from "../secrets.ts";
+import { startOrchestrators } from "../services.ts";
+
+/**
+ * An orchestrator alone, with the engine that runs the machines; it leads or stands by.
+ * @param choose which engine; for tests that bring their own
+ * @throws StartupError
+ */
+export async function startOrchestratorRole(
+  options: RoleOptions,
+  choose: typeof chooseEngine = chooseEngine,
+): Promise<string> {
+  const { config, log } = options;
+  requirePort(config);
+  const sandbox = await provideRemote(options, "sandbox", SandboxService);
+  const secrets = await provideSecrets(config);
+  const { database, url } = await requireDatabase(options);
+  const chosen = await choose(config.engine, database, log);
+  const parts = { ...options, database, databaseUrl: url, secrets };
+  const { service } = await startOrchestrators(parts, chosen, sandbox.client);
+  const address = await startRpc({
+    ...options,
+    routes: (router) => router.service(OrchestratorService, service),
+    ready: async () => (await databaseAnswers(database)) && (await isServing(sandbox)),
+  });
+  return `the orchestrator takes calls on ${address}; engine ${chosen.engine.name}: ${chosen.why}`;
+}

@@ -1,0 +1,25 @@
+import { OrganizationService } from "../../proto/gen/organization/v1/organization_service_pb.ts";
+import { requireDatabase, requirePort } from "../needs.ts";
+import { databaseAnswers } from "../readiness.ts";
+import type { RoleOptions } from "../roles.ts";
+import { startRpc } from "../rpc.ts";
+import { keyFileOf, startOrganizations } from "../services.ts";
+
+/**
+ * The organization service alone; on an empty database it makes the first key.
+ * @throws StartupError
+ */
+export async function startOrganizationRole(options: RoleOptions): Promise<string> {
+  const { config } = options;
+  requirePort(config);
+  const { database } = await requireDatabase(options);
+  const { service, bootstrap } = await startOrganizations({ config, database });
+  const address = await startRpc({
+    ...options,
+    routes: (router) => router.service(OrganizationService, service),
+    ready: () => databaseAnswers(database),
+  });
+  const key = bootstrap.generatedKey;
+  const made = key ? `; API key ${key} (shown this once, kept in ${keyFileOf(config)})` : "";
+  return `the organization service takes calls on ${address}${made}`;
+}

@@ -1,0 +1,25 @@
+import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { requireDatabase, requirePort } from "../needs.ts";
+import { databaseAnswers } from "../readiness.ts";
+import type { RoleOptions } from "../roles.ts";
+import { startRpc } from "../rpc.ts";
+import { provideSecrets } from "../secrets.ts";
+import { startSandboxes } from "../services.ts";
+
+/**
+ * The sandbox service alone.
+ * @throws StartupError
+ */
+export async function startSandboxRole(options: RoleOptions): Promise<string> {
+  const { config } = options;
+  requirePort(config);
+  const secrets = await provideSecrets(config);
+  const { database, url } = await requireDatabase(options);
+  const { service } = await startSandboxes({ ...options, database, databaseUrl: url, secrets });
+  const address = await startRpc({
+    ...options,
+    routes: (router) => router.service(SandboxService, service),
+    ready: () => databaseAnswers(database),
+  });
+  return `the sandbox service takes calls on ${address}`;
+}
