@@ -13,6 +13,8 @@ export interface ChildOptions {
   log: string;
   /** Starts it again when it ends by itself, as a supervisor of a deployment does. */
   supervised?: boolean;
+  /** System user to run as. */
+  user?: { uid: number; gid: number };
 }
 
 const AGAIN_MS = 250;
@@ -43,13 +45,14 @@ export class Child {
   start(): void {
     if (this.#process) return;
     this.#wanted = true;
-    const { command, env, log } = this.#options;
+    const { command, env, log, user } = this.#options;
     const [file = "", ...args] = command;
     const output = openSync(log, "a", 0o600);
     const { PATH = "", HOME = "" } = process.env;
     const child = spawn(file, args, {
       env: { PATH, HOME, ...env },
       stdio: ["ignore", output, output],
+      ...user,
     });
     closeSync(output);
     this.#process = child;

@@ -1,0 +1,74 @@
+import { randomFrom } from "../../support/random.ts";
+import { runClient } from "./client.ts";
+import { callsAs } from "./http.ts";
+import { broken } from "./invariants.ts";
+import { Journal } from "./journal.ts";
+import { deal } from "./killer.ts";
+import type { ChaosOptions } from "./options.ts";
+import { createPeople } from "./people.ts";
+import { type Outcome, tell } from "./report.ts";
+import { type Blow, scheduleOf } from "./schedule.ts";
+import { settle } from "./settle.ts";
+import { type ChaosSystem, startSystem } from "./system.ts";
+
+const PAUSE_MS = { simulated: 250, docker: 1_200 };
+
+/** One run: clients at work while processes are killed, then the invariants. */
+export async function runChaos(
+  options: ChaosOptions,
+  print: (line: string) => void,
+): Promise<Outcome> {
+  const { kills, seed, engine, settleSecs } = options;
+  print(`chaos: seed ${seed}, ${kills} kills, engine ${engine}`);
+  const began = Date.now();
+  const system = await startSystem(options);
+  try {
+    const journal = new Journal();
+    const dealt: Blow[] = [];
+    const working = new AbortController();
+    const people = await createPeople(system.databaseUrl, options.clients);
+    const clients = people.map(({ name, key }) =>
+      runClient({
+        name,
+        call: callsAs(system.url, key),
+        seed,
+        journal,
+        spec: system.host.spec,
+        pauseMs: PAUSE_MS[engine],
+        signal: working.signal,
+      }),
+    );
+    const targets = { children: system.children, setAvailable: system.host.setAvailable };
+    await deal(scheduleOf(randomFrom(`${seed}/kills`), kills, engine), targets, (blow) => {
+      dealt.push(blow);
+      print(`  ${secondsSince(began)} ${blow.kind} ${blow.victim} for ${blow.forMs} ms`);
+    });
+    working.abort();
+    await Promise.all(clients);
+    print(`  ${secondsSince(began)} settling`);
+    const facts = await settle(system, settleSecs * 1_000);
+    const faults = broken(facts, journal);
+    const outcome = {
+      options,
+      dealt,
+      journal,
+      facts,
+      faults,
+      ms: Date.now() - began,
+      crashes: crashesOf(system),
+    };
+    for (const line of tell(outcome)) print(line);
+    if (options.keep) print(`  kept: ${system.dir}`);
+    return outcome;
+  } finally {
+    await system.close();
+  }
+}
+
+function crashesOf({ children }: ChaosSystem): [string, number][] {
+  return Object.entries(children).map(([name, { crashes }]) => [name, crashes]);
+}
+
+function secondsSince(began: number): string {
+  return `${((Date.now() - began) / 1_000).toFixed(1)} s`.padStart(8);
+}

@@ -1,0 +1,71 @@
+import { withClient } from "../../../runtime/postgres/connect.ts";
+import type { Instance } from "../../../services/orchestrator/engines/engine.ts";
+import type { LedgerEntry } from "./engine-protocol.ts";
+
+export interface SandboxRow {
+  id: string;
+  name: string;
+  orgId: string;
+  status: string;
+  generation: number;
+  destroyed: boolean;
+  failure: string | null;
+}
+
+export interface RunRow {
+  sandboxId: string;
+  generation: number;
+  phase: string;
+  outcome: string | null;
+  admittedAt: Date;
+  runningAt: Date | null;
+  closedAt: Date | null;
+}
+
+export interface EventRow {
+  id: string;
+  type: string;
+  sandboxId: string;
+  /** The client whose key was used; null: the system. */
+  client: string | null;
+  name: string;
+  at: Date;
+}
+
+/** All that is known after a run, to be compared with itself and with what the clients know. */
+export interface Facts {
+  sandboxes: SandboxRow[];
+  runs: RunRow[];
+  /** In their order. */
+  events: EventRow[];
+  machines: Instance[];
+  /** Effective starts; empty where nobody could write them down. */
+  starts: LedgerEntry[];
+}
+
+export type DatabaseFacts = Pick<Facts, "sandboxes" | "runs" | "events">;
+
+/** Read in one snapshot. */
+export function readDatabase(url: string): Promise<DatabaseFacts> {
+  return withClient(url, async (client) => {
+    await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+    const rows = async <Row>(sql: string) => (await client.query(sql)).rows as Row[];
+    return {
+      sandboxes: await rows<SandboxRow>(
+        `SELECT id, name, org_id AS "orgId", status, generation, destroyed_at IS NOT NULL AS destroyed,
+                last_failure_message AS failure
+         FROM sandbox.sandboxes ORDER BY id`,
+      ),
+      runs: await rows<RunRow>(
+        `SELECT sandbox_id AS "sandboxId", generation, phase, outcome, admitted_at AS "admittedAt",
+                running_at AS "runningAt", closed_at AS "closedAt"
+         FROM sandbox.runs ORDER BY sandbox_id, generation`,
+      ),
+      events: await rows<EventRow>(
+        `SELECT id, event_type AS type, payload->>'sandbox_id' AS "sandboxId", payload->>'name' AS name,
+                CASE WHEN actor->>'kind' = 'api_key' THEN actor->>'name' END AS client, timestamp AS at
+         FROM organization.events WHERE category = 'sandbox' ORDER BY timestamp, id`,
+      ),
+    };
+  });
+}

@@ -1,0 +1,25 @@
+import type { Facts } from "./facts.ts";
+import { exactlyOnce } from "./invariants/exactly-once.ts";
+import { histories } from "./invariants/history.ts";
+import { machinesMatch, startsOnce } from "./invariants/machines.ts";
+import { settledRuns } from "./invariants/runs.ts";
+import type { Journal } from "./journal.ts";
+
+/** What must be true once all has settled. @returns a sentence for each that is not, with its invariant before it */
+export function broken(facts: Facts, journal: Journal): string[] {
+  const named = (name: string, faults: readonly string[]) =>
+    faults.map((fault) => `${name}: ${fault}`);
+  return [
+    ...named("strange answer", journal.strange),
+    ...named("exactly once", exactlyOnce(facts, journal)),
+    ...named("settled", settledRuns(facts)),
+    ...named("history", histories(facts)),
+    ...named("machines", machinesMatch(facts)),
+    ...named("starts", startsOnce(facts)),
+  ];
+}
+
+/** The part that is waited for. */
+export function unsettled(facts: Facts): string[] {
+  return [...settledRuns(facts), ...machinesMatch(facts)];
+}

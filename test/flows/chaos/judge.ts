@@ -1,0 +1,33 @@
+import type { Answer } from "./http.ts";
+import type { Attempt } from "./journal.ts";
+
+export interface Verdict {
+  outcome: Attempt["outcome"];
+  /** Nothing more can be learned by asking again. */
+  final: boolean;
+  /** Why no client should ever get such an answer. */
+  strange?: string;
+}
+
+/** What an answer says about the change that was asked for. Pure. */
+export function judge(answer: Answer, waits: boolean): Verdict {
+  const { status, code } = answer;
+  switch (status) {
+    case 200:
+      return { outcome: "acked", final: true };
+    case 404:
+      // A wait on a sandbox that somebody destroys meanwhile says so too.
+      return { outcome: waits ? "doubt" : "refused", final: true };
+    case 409:
+      return { outcome: "refused", final: true };
+    case 429:
+    case 502:
+      return { outcome: "refused", final: false };
+    case 0:
+    case 503:
+    case 504:
+      return { outcome: "doubt", final: false };
+    default:
+      return { outcome: "doubt", final: true, strange: `${status} ${code}` };
+  }
+}

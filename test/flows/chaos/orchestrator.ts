@@ -1,0 +1,30 @@
+// The orchestrator role with the engine of an engine host: orchestrator.ts <socket>
+import { startOrchestratorRole } from "../../../app/roles/orchestrator.ts";
+import { readConfig } from "../../../runtime/env.ts";
+import { Lifecycle, onSignals } from "../../../runtime/lifecycle.ts";
+import { createLogger } from "../../../runtime/log.ts";
+import { createRemoteEngine } from "./remote-engine.ts";
+
+const [socket = ""] = process.argv.slice(2);
+const config = readConfig(process.env);
+const log = createLogger(config.log.level);
+const lifecycle = new Lifecycle(log);
+const end = async (code: number) => {
+  await lifecycle.stop(config.drainTimeoutSecs * 1_000);
+  process.exit(code);
+};
+onSignals(
+  () => void end(0),
+  () => lifecycle.force(),
+);
+const onCrash = () => void end(1);
+const engine = createRemoteEngine(socket);
+try {
+  await startOrchestratorRole({ config, log, lifecycle, onCrash }, async () => ({
+    engine,
+    why: "an engine host of its own",
+  }));
+} catch (error) {
+  log.error({ err: error }, "could not start");
+  await end(1);
+}

@@ -1,0 +1,32 @@
+import { generateApiKey, hashApiKey } from "../../../runtime/api-key.ts";
+import { withClient } from "../../../runtime/postgres/connect.ts";
+
+/** One client and its key; it is in its audit events by its name. */
+export interface Person {
+  name: string;
+  key: string;
+}
+
+const PER_ORGANIZATION = 3;
+
+/** Makes organizations with some clients each, every client with a key of its own. */
+export async function createPeople(databaseUrl: string, count: number): Promise<Person[]> {
+  const people = Array.from({ length: count }, (_, i) => ({
+    name: `client-${i + 1}`,
+    key: generateApiKey(),
+    organization: `chaos-${Math.floor(i / PER_ORGANIZATION) + 1}`,
+  }));
+  await withClient(databaseUrl, async (client) => {
+    for (const { name, key, organization } of people)
+      await client.query(
+        `WITH org AS (
+           INSERT INTO organization.organizations (id, name, slug) VALUES (gen_random_uuid(), $1, $1)
+           ON CONFLICT (slug) DO UPDATE SET name = excluded.name RETURNING id
+         )
+         INSERT INTO organization.api_keys (id, org_id, name, key_sha256, prefix, last_four)
+         SELECT gen_random_uuid(), id, $2, $3, 'sgt_live_', right($4, 4) FROM org`,
+        [organization, name, hashApiKey(key), key],
+      );
+  });
+  return people;
+}

@@ -1,0 +1,123 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { migrate } from "../../../prisma/migrate.ts";
+import type { Engine } from "../../../services/orchestrator/engines/engine.ts";
+import type { Child } from "../../support/child.ts";
+import { createDeployment, type Deployment } from "../../support/deployment.ts";
+import { startDockerHost } from "./docker-host.ts";
+import type { LedgerEntry } from "./engine-protocol.ts";
+import type { ChaosOptions } from "./options.ts";
+import { type KillablePostgres, startKillablePostgres } from "./postgres.ts";
+import type { Victim } from "./schedule.ts";
+import { startSimulatedHost } from "./simulated-host.ts";
+
+/** What runs the machines of a chaos run, in processes of its own. */
+export interface EngineHost {
+  child: Child;
+  /** To look at it from outside; made when the database knows its installation. */
+  connect(databaseUrl: string): Promise<Engine>;
+  setAvailable(available: boolean): Promise<void>;
+  /** Settings of the orchestrators, and their program where it is not `main.ts`. */
+  env: Record<string, string>;
+  program?: readonly string[];
+  /** What a sandbox is made of, beside its name. */
+  spec: object;
+  /** Path of the file where effective starts are written down. */
+  ledger?: string;
+  close(): Promise<void>;
+}
+
+/** Everything that runs, each part in a process that may be killed. */
+export interface ChaosSystem {
+  dir: string;
+  url: string;
+  databaseUrl: string;
+  children: Record<Victim, Child>;
+  host: EngineHost;
+  engine: Engine;
+  starts(): Promise<LedgerEntry[]>;
+  close(): Promise<void>;
+}
+
+const SETTINGS = {
+  STOP_GRACE_SECS: "1",
+  EPHEMERAL_LINGER_SECS: "1",
+  ORPHAN_DELAY_SECS: "5",
+  // A killed process leaves its calls to the next one, so nobody waits long for them.
+  DRAIN_TIMEOUT_SECS: "5",
+};
+const READY_MS = 120_000;
+
+export async function startSystem(options: ChaosOptions): Promise<ChaosSystem> {
+  const dir = await mkdtemp(join(tmpdir(), "sandgate-chaos-"));
+  const closing: (() => Promise<unknown>)[] = [];
+  const close = async () => {
+    for (const part of closing.reverse()) await part();
+    if (!options.keep) await rm(dir, { recursive: true, force: true });
+  };
+  try {
+    const postgres = await startKillablePostgres(join(dir, "postgres"));
+    closing.push(() => postgres.child.kill());
+    await migrate(postgres.url);
+    const start = options.engine === "docker" ? startDockerHost : startSimulatedHost;
+    const host = await start(dir, options);
+    closing.push(host.close);
+    const deployment = await deploy(dir, postgres, host);
+    closing.push(deployment.close);
+    const engine = await host.connect(postgres.url);
+    closing.push(() => engine.close());
+    return assemble(dir, postgres, host, deployment, engine, close);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function deploy(dir: string, postgres: KillablePostgres, host: EngineHost) {
+  const deployment = await createDeployment({
+    databaseUrl: postgres.url,
+    dataDir: dir,
+    orchestrators: 2,
+    env: { ...SETTINGS, ...host.env },
+    supervised: true,
+    ...(host.program && { orchestratorProgram: host.program }),
+  });
+  for (const child of deployment.all) child.start();
+  const until = Date.now() + READY_MS;
+  while (!(await deployment.isReady())) {
+    if (Date.now() > until) {
+      await deployment.close();
+      throw new Error("the system did not become ready");
+    }
+    await sleep(100);
+  }
+  return deployment;
+}
+
+function assemble(
+  dir: string,
+  postgres: KillablePostgres,
+  host: EngineHost,
+  { url, gateway, sandbox, organization, orchestrators: [one, two] }: Deployment,
+  engine: Engine,
+  close: () => Promise<void>,
+): ChaosSystem {
+  if (!one || !two) throw new Error("there are two orchestrators");
+  const children = {
+    gateway,
+    sandbox,
+    organization,
+    "orchestrator-1": one,
+    "orchestrator-2": two,
+    postgres: postgres.child,
+    engine: host.child,
+  };
+  const starts = async () => {
+    if (!host.ledger) return [];
+    const lines = (await readFile(host.ledger, "utf8")).split("\n").filter(Boolean);
+    return lines.map((line) => JSON.parse(line) as LedgerEntry);
+  };
+  return { dir, url, databaseUrl: postgres.url, children, host, engine, starts, close };
+}
