@@ -23,6 +23,29 @@ describeWithDocker("docker engine: after a crash, and beside others", ({ host })
     expect(await anew().ensureRunning(sandbox, UNHURRIED)).toMatchObject({ state: "running" });
   });
 
+  it("makes one network, however many start at once, and repairs one that was made twice", async () => {
+    const filters = { name: [`sandgate-${installationId}`] };
+    const networks = () => docker.listNetworks({ filters });
+    const online = () => allocate({ network: { enabled: true } });
+    for (const { Id } of await networks()) await docker.getNetwork(Id).remove();
+    const engines = [engine, anew(), anew()];
+    const first = engines
+      .flatMap((each) => [each, each])
+      .map((each) => {
+        const sandbox = online();
+        return each.ensureRunning(sandbox, UNHURRIED).then(() => sandbox);
+      });
+    const started = await Promise.allSettled(first);
+    // Of engines apart from each other, one may have to try again.
+    expect(started.filter(({ status }) => status === "fulfilled")).not.toEqual([]);
+    const Name = `sandgate-${installationId}`;
+    await docker.createNetwork({ Name, CheckDuplicate: false, Driver: "bridge" });
+    expect((await networks()).length).toBeGreaterThan(1);
+    expect(await start(online())).toMatchObject({ state: "running" });
+    expect(await networks()).toHaveLength(1);
+    expect((await networks())[0]?.Labels).toEqual({ "dev.sandgate.installation": installationId });
+  });
+
   it("starts what was renamed for a restart and not started", async () => {
     const sandbox = allocate();
     const { startedAt } = await start(sandbox);

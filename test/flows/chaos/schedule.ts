@@ -39,7 +39,8 @@ export function scheduleOf(random: Random, kills: number, engine: "simulated" | 
     blows.push({
       kind: "kill",
       victim: random.weighted(weights),
-      afterMs: random.between(50, engine === "docker" ? 3_000 : 1_500),
+      // Blows in a row, and now and then time enough to get something done between two.
+      afterMs: random.chance(0.35) ? random.between(2_000, 6_000) : random.between(50, 1_200),
       // Often at once, as a supervisor does it, and sometimes after a while.
       forMs: random.chance(0.7) ? random.between(0, 400) : random.between(400, 4_000),
     });

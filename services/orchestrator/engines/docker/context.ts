@@ -3,6 +3,7 @@ import type { EngineLog } from "../log.ts";
 import { call } from "./call.ts";
 import type { DiskMemory } from "./disk-memory.ts";
 import type { ImageSource } from "./images/ensure-image.ts";
+import type { SharedWork } from "./shared-work.ts";
 import type { WorkloadEnds } from "./workload-ends.ts";
 
 /** What the parts of this engine share. */
@@ -13,6 +14,8 @@ export interface DockerContext {
   host: () => Promise<DockerHost>;
   images: ImageSource;
   disks: DiskMemory;
+  /** Networks that are being made, so that one process makes each once. */
+  networks: SharedWork<string>;
   /** The OCI runtime that the operator chose; undefined: the daemon's own choice. */
   runtime: string | undefined;
   workloads: WorkloadEnds;

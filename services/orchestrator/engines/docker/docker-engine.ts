@@ -9,6 +9,7 @@ import { createImageSource } from "./images/ensure-image.ts";
 import type { PullPatience } from "./images/pull.ts";
 import { createLister } from "./list-instances.ts";
 import { readLogs } from "./logs/read-logs.ts";
+import { SharedWork } from "./shared-work.ts";
 import { removeMachine, stopMachine } from "./stop-and-remove.ts";
 import { watchMachines } from "./watch.ts";
 import { WorkloadEnds } from "./workload-ends.ts";
@@ -87,7 +88,8 @@ function createContext({
   const { runtime } = config;
   const workloads = new WorkloadEnds(docker);
   const disks = new DiskMemory();
-  return { docker, installationId, host, images, disks, runtime, workloads, log };
+  const networks = new SharedWork<string>();
+  return { docker, installationId, host, images, disks, networks, runtime, workloads, log };
 }
 
 // A failure is not kept: the daemon may be up the next time.

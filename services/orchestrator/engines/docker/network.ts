@@ -1,7 +1,8 @@
-import { call, callAllowing } from "./call.ts";
+import { call } from "./call.ts";
 import type { DockerContext } from "./context.ts";
+import { ensureNetwork } from "./ensure-network.ts";
 import type { Machine } from "./machines.ts";
-import { LABELS, networkName } from "./names.ts";
+import { networkName } from "./names.ts";
 
 /**
  * Makes sure that the installation's bridge is there for this machine. It is its own, so that nothing else on
@@ -13,7 +14,7 @@ export async function joinNetwork(
   signal: AbortSignal,
 ): Promise<void> {
   const name = networkName(ctx.installationId);
-  const id = await ensureNetwork(ctx, name, signal);
+  const id = await ensureNetwork(ctx, signal);
   const joined = machine.container.NetworkSettings.Networks[name]?.NetworkID;
   if (!joined || joined === id) return;
   // A container holds on to a network that a prune took away while it was down.
@@ -21,26 +22,4 @@ export async function joinNetwork(
   const network = ctx.docker.getNetwork(id);
   await call((options) => network.disconnect({ Container, Force: true, ...options }), { signal });
   await call((options) => network.connect({ Container, ...options }), { signal });
-}
-
-async function ensureNetwork(
-  ctx: DockerContext,
-  name: string,
-  signal: AbortSignal,
-): Promise<string> {
-  const inspect = () => ctx.docker.getNetwork(name).inspect();
-  const found = await callAllowing([404], inspect, { signal });
-  if (found) return found.Id;
-  const wanted = {
-    Name: name,
-    CheckDuplicate: true,
-    Driver: "bridge",
-    Options: { "com.docker.network.bridge.enable_icc": "false" },
-    Labels: { [LABELS.installation]: ctx.installationId },
-  };
-  // 409: somebody made it meanwhile.
-  const create = (options: { abortSignal: AbortSignal }) =>
-    ctx.docker.createNetwork({ ...wanted, ...options });
-  await callAllowing([409], create, { signal });
-  return (await call(inspect, { signal })).Id;
 }

@@ -32,7 +32,7 @@ function expand({ client, action, outcome, sandboxId, starts }: Attempt): Asked[
 }
 
 function counted(asked: readonly Asked[], events: readonly EventRow[]): string[] {
-  const types = new Set(asked.map(({ type }) => type));
+  const types = new Set(Object.values(EVENTS).filter((type) => type !== EVENTS.rename));
   const own = events.filter(({ client, type }) => client !== null && types.has(type));
   const clients = Map.groupBy([...asked, ...own], ({ client, type }) => `${client} ${type}`);
   return [...clients].flatMap(([key, all]) => {
