@@ -25,12 +25,18 @@ export function tell(outcome: Outcome): string[] {
   return [
     `blows: ${list([...blows].map(([name, all]) => [name, all.length]))}`,
     `operations: ${list(journal.counts())}`,
-    `ended by themselves: ${list(crashes.filter(([, count]) => count > 0))}`,
+    `failures: ${list(failuresOf(facts))}`,
+    `processes that ended by themselves: ${list(crashes.filter(([, count]) => count > 0))}`,
     `left: ${facts.sandboxes.length} sandboxes, ${facts.runs.length} runs, ${facts.events.length} events, ${facts.machines.length} machines, ${facts.starts.length} starts`,
     `seed ${options.seed}, ${(ms / 1_000).toFixed(0)} s: ${faults.length === 0 ? "every invariant holds" : `${faults.length} BROKEN`}`,
     ...faults.map((fault) => `BROKEN ${fault}`),
     ...faults.slice(0, SHOWN).flatMap((fault) => storyOf(fault, outcome)),
   ];
+}
+
+function failuresOf({ sandboxes }: Facts): [string, number][] {
+  const messages = Map.groupBy(sandboxes, ({ failure }) => failure);
+  return [...messages].flatMap(([message, all]) => (message ? [[message, all.length]] : []));
 }
 
 function list(counts: readonly (readonly [string, number])[]): string {

@@ -40,7 +40,7 @@ export function scheduleOf(random: Random, kills: number, engine: "simulated" | 
       kind: "kill",
       victim: random.weighted(weights),
       // Blows in a row, and now and then time enough to get something done between two.
-      afterMs: random.chance(0.35) ? random.between(2_000, 6_000) : random.between(50, 1_200),
+      afterMs: random.chance(0.25) ? random.between(2_000, 5_000) : random.between(50, 1_200),
       // Often at once, as a supervisor does it, and sometimes after a while.
       forMs: random.chance(0.7) ? random.between(0, 400) : random.between(400, 4_000),
     });
