@@ -125,6 +125,12 @@ test.each<[string, Facts, Attempt[], RegExp]>([
   ["a machine of another generation", facts({ machines: [machine(2)] }), [attempt()], /machines/],
   ["two machines", facts({ machines: [machine(), machine()] }), [attempt()], /two machines/],
   [
+    "a machine that was started again",
+    facts({ machines: [{ ...machine(), startedAt: at(5) }] }),
+    [attempt()],
+    /was started after it was up/,
+  ],
+  [
     "a machine of nobody",
     facts({ sandboxes: [], runs: [run(1, 1, 3)] }),
     [attempt()],

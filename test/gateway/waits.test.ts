@@ -98,6 +98,31 @@ describe("a wait ends", () => {
   });
 });
 
+describe("a wait outlives a service that is away", () => {
+  const away = () => {
+    gateway.services.sandbox.getSandbox = async () => {
+      throw new ServiceError("SERVICE_UNAVAILABLE", "the database does not answer");
+    };
+  };
+
+  test("and is answered when it is back, though nobody wakes it", async () => {
+    const sandbox = gateway.services.add();
+    away();
+    const answer = start(sandbox);
+    await looked(2);
+    gateway.services.change(sandbox.id, { status: SandboxStatus.RUNNING }, true);
+    delete gateway.services.sandbox.getSandbox;
+    expect(await answer).toMatchObject({ status: 200, body: { status: "running" } });
+  });
+
+  test("until its budget is spent", async () => {
+    const sandbox = gateway.services.add();
+    away();
+    const answer = await start(sandbox, "wait_for=running&wait_timeout=1");
+    expect(answer).toMatchObject({ status: 503, body: { error: { code: "service_unavailable" } } });
+  });
+});
+
 describe("a wait is woken", () => {
   test("by a change that comes while it looks", async () => {
     const sandbox = gateway.services.add();

@@ -78,7 +78,8 @@ function hostOf(child: Child, host: string, close: () => Promise<void>): EngineH
       await database.close();
       return engine;
     },
-    setAvailable: async () => undefined,
+    // Frozen it takes connections and answers none.
+    setAvailable: async (available) => child.signal(available ? "SIGCONT" : "SIGSTOP"),
     env,
     spec: {
       image: { type: "oci", reference: IMAGES.busybox.name },

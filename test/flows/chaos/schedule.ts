@@ -35,7 +35,7 @@ export function scheduleOf(random: Random, kills: number, engine: "simulated" | 
   const weights = engine === "docker" ? DOCKER : SIMULATED;
   const blows: Blow[] = [];
   for (let killed = 0; killed < kills; killed += 1) {
-    if (random.chance(0.1)) blows.push(disturbance(random, engine));
+    if (random.chance(0.1)) blows.push(disturbance(random));
     blows.push({
       kind: "kill",
       victim: random.weighted(weights),
@@ -48,9 +48,9 @@ export function scheduleOf(random: Random, kills: number, engine: "simulated" | 
   return blows;
 }
 
-function disturbance(random: Random, engine: "simulated" | "docker"): Blow {
+function disturbance(random: Random): Blow {
   const afterMs = random.between(50, 1_500);
-  if (engine === "simulated" && random.chance(0.5))
+  if (random.chance(0.5))
     return { kind: "cut", victim: "engine", afterMs, forMs: random.between(500, 5_000) };
   const victim = random.pick(["orchestrator-1", "orchestrator-2"] as const);
   return { kind: "freeze", victim, afterMs, forMs: random.between(6_000, 9_000) };

@@ -1,7 +1,7 @@
 import type { Facts } from "../facts.ts";
 
-/** Running sandboxes and running machines are the same, generation and all; no machine is nobody's. */
-export function machinesMatch({ sandboxes, machines }: Facts): string[] {
+/** Running sandboxes and running machines are the same, generation and all; no machine is nobody's, or was started again. */
+export function machinesMatch({ sandboxes, machines, runs }: Facts): string[] {
   const key = (id: string, generation: number) => `${id} (${generation})`;
   const wanted = sandboxes
     .filter(({ status }) => status === "running")
@@ -10,12 +10,23 @@ export function machinesMatch({ sandboxes, machines }: Facts): string[] {
     .filter(({ state }) => state === "running")
     .map(({ sandboxId, generation }) => key(sandboxId, generation));
   const known = new Set(sandboxes.map(({ id }) => id));
+  const upSince = new Map(
+    runs.map((run) => [key(run.sandboxId, run.generation), run.runningAt ?? new Date()]),
+  );
   return [
     ...wanted.filter((each) => !up.includes(each)).map((each) => `${each} runs without a machine`),
     ...up
       .filter((each) => !wanted.includes(each))
       .map((each) => `${each} has a machine, and does not run`),
     ...up.filter((each, i) => up.indexOf(each) !== i).map((each) => `${each} has two machines`),
+    ...machines
+      .filter(({ sandboxId, generation, startedAt }) => {
+        const since = upSince.get(key(sandboxId, generation));
+        return since && startedAt && startedAt.getTime() > since.getTime() + 1;
+      })
+      .map(
+        ({ sandboxId, generation }) => `${key(sandboxId, generation)} was started after it was up`,
+      ),
     ...machines
       .filter(({ sandboxId }) => !known.has(sandboxId))
       .map(({ sandboxId, state }) => `${sandboxId} is gone and has a machine that is ${state}`),
