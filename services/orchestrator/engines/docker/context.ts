@@ -2,6 +2,7 @@ import type Docker from "dockerode";
 import type { EngineLog } from "../log.ts";
 import { call } from "./call.ts";
 import type { DiskMemory } from "./disk-memory.ts";
+import type { PolicyKeeper } from "./gate/keeper.ts";
 import type { ImageSource } from "./images/ensure-image.ts";
 import type { SharedWork } from "./shared-work.ts";
 import type { WorkloadEnds } from "./workload-ends.ts";
@@ -19,6 +20,7 @@ export interface DockerContext {
   /** The OCI runtime that the operator chose; undefined: the daemon's own choice. */
   runtime: string | undefined;
   workloads: WorkloadEnds;
+  policies: PolicyKeeper;
   log: EngineLog;
 }
 

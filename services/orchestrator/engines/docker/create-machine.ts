@@ -4,6 +4,7 @@ import { call, DockerError, isStatus } from "./call.ts";
 import { containerOptions, type Launch } from "./container-options.ts";
 import { type DockerContext, sandboxLog } from "./context.ts";
 import { type InitProgram, initLaunch, likelyInit } from "./init.ts";
+import { gated, needsGate } from "./gate/gated.ts";
 import { findMachine, inspectMachine, type Machine } from "./machines.ts";
 import { formatName } from "./names.ts";
 import { prepareMachine } from "./patches/prepare-machine.ts";
@@ -64,7 +65,8 @@ async function create(
   const { hasInit } = await ctx.host();
   const launch = withSearchPath(allocation, image, launchWith(image, hasInit));
   const { installationId, runtime } = ctx;
-  const options = containerOptions(allocation, image.id, installationId, launch, runtime);
+  const plain = containerOptions(allocation, image.id, installationId, launch, runtime);
+  const options = needsGate(ctx, allocation.spec) ? gated(plain, ctx.installationId) : plain;
   const name = formatName({ ...allocation, after: null });
   const machine = await createOrFind(ctx, allocation, { ...options, name }, signal);
   if (!machine) throw new EngineUnavailable("the machine vanished while it was made");

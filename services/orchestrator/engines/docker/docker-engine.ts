@@ -1,10 +1,11 @@
 import type { Engine } from "../engine.ts";
 import type { EngineLog } from "../log.ts";
 import { guarded } from "./call.ts";
-import { connectDocker } from "./connect.ts";
+import { connectDocker, defaultDockerHost } from "./connect.ts";
 import { type DockerContext, type DockerHost, readHost } from "./context.ts";
 import { DiskMemory } from "./disk-memory.ts";
 import { ensureRunning } from "./ensure-running.ts";
+import { createPolicyKeeper, type Enforcement } from "./gate/keeper.ts";
 import { createImageSource } from "./images/ensure-image.ts";
 import type { PullPatience } from "./images/pull.ts";
 import { createLister } from "./list-instances.ts";
@@ -23,6 +24,8 @@ export interface DockerEngineOptions {
     /** Of the operator's `config.json`; undefined: `~/.docker`. */
     configDirectory?: string;
     patience?: PullPatience;
+    /** `unenforced`: the operator accepts that network policies are not kept. */
+    networkPolicy?: "enforced" | "unenforced";
     /** An OCI runtime that the daemon knows; undefined: the daemon's own choice. */
     runtime?: string | undefined;
   };
@@ -35,23 +38,29 @@ const FEATURES = [
   "init",
   "lifecycle.idle_timeout_secs",
   "mounts.tmpfs",
-  "network",
   "patches",
   "runtime.log_level",
   "runtime.scripts",
 ];
 
+export interface DockerEngine extends Engine {
+  /** Finds out whether network policies can be kept, on which the features depend. */
+  enforcement(): Promise<Enforcement>;
+}
+
 /**
  * Sandboxes as containers, one each, whose writable layer is the sandbox's disk.
  * @throws StartupError for an address that is none
  */
-export function createDockerEngine(options: DockerEngineOptions): Engine {
+export function createDockerEngine(options: DockerEngineOptions): DockerEngine {
   const ctx = createContext(options);
   const list = createLister(ctx);
   const closed = new AbortController();
+  let watched = false;
   return {
     name: "docker",
-    features: () => FEATURES,
+    features: () => [...FEATURES, ...ctx.policies.features()],
+    enforcement: () => guarded(ctx.policies.look),
     capacity: () =>
       guarded(async () => {
         const { vcpus, memoryMib } = await ctx.host();
@@ -62,13 +71,18 @@ export function createDockerEngine(options: DockerEngineOptions): Engine {
     stop: (run, graceMs) => guarded(() => stopMachine(ctx, run, graceMs)),
     remove: (sandboxId) => guarded(() => removeMachine(ctx, sandboxId)),
     list: () => guarded(list),
-    watch: (signal) => watchMachines(ctx, AbortSignal.any([signal, closed.signal])),
+    watch: (signal) => {
+      // A daemon that went away may come back as another one.
+      if (watched) ctx.policies.look().catch(() => undefined);
+      watched = true;
+      return watchMachines(ctx, AbortSignal.any([signal, closed.signal]));
+    },
+    logs: (run, after, signal) =>
+      guarded(() => readLogs(ctx, run, after, AbortSignal.any([signal, closed.signal]))),
     close: async () => {
       closed.abort();
       ctx.workloads.keep([]);
     },
-    logs: (run, after, signal) =>
-      guarded(() => readLogs(ctx, run, after, AbortSignal.any([signal, closed.signal]))),
   };
 }
 
@@ -85,11 +99,30 @@ function createContext({
     patience: config.patience ?? PATIENCE,
     configDirectory: config.configDirectory,
   });
+  const policies = createPolicyKeeper({
+    docker,
+    installationId,
+    host,
+    demanded: config.networkPolicy !== "unenforced",
+    isLocal: (config.host ?? defaultDockerHost()).startsWith("unix:"),
+    runtime: config.runtime,
+  });
   const { runtime } = config;
   const workloads = new WorkloadEnds(docker);
   const disks = new DiskMemory();
   const networks = new SharedWork<string>();
-  return { docker, installationId, host, images, disks, networks, runtime, workloads, log };
+  return {
+    docker,
+    installationId,
+    host,
+    images,
+    disks,
+    networks,
+    policies,
+    runtime,
+    workloads,
+    log,
+  };
 }
 
 // A failure is not kept: the daemon may be up the next time.

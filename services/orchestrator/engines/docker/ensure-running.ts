@@ -2,6 +2,8 @@ import { type Allocation, EngineFailure, EngineUnavailable, type Instance } from
 import { call } from "./call.ts";
 import type { DockerContext } from "./context.ts";
 import { createMachine } from "./create-machine.ts";
+import { isGated, needsGate } from "./gate/gated.ts";
+import { openGate } from "./gate/open-gate.ts";
 import { findMachine, inspectMachine, type Machine } from "./machines.ts";
 import { formatName, LABELS, type MachineName } from "./names.ts";
 import { needsPreparation } from "./patches/steps.ts";
@@ -17,9 +19,13 @@ export async function ensureRunning(
   signal: AbortSignal,
 ): Promise<Instance> {
   signal.throwIfAborted();
-  const machine = await machineFor(ctx, allocation, signal);
+  const found = await machineFor(ctx, allocation, signal);
+  const machine = await guardedMachine(ctx, found, allocation, signal);
   const { state } = machine.instance;
-  const up = state === "created" ? await startMachine(ctx, machine, allocation, signal) : machine;
+  const up =
+    state === "created"
+      ? await startMachine(ctx, machine, allocation, signal)
+      : await openGate(ctx, machine, allocation, "found");
   await settleName(ctx, up);
   return withWorkloadEnd(ctx, up);
 }
@@ -57,6 +63,26 @@ function isWorthless({ container, instance }: Machine, allocation: Allocation): 
   const hasBeenUp = new Date(container.State.StartedAt).getTime() > 0;
   const isOlder = instance.generation < allocation.generation;
   return !hasBeenUp || (isOlder && !allocation.hasRun);
+}
+
+/** A machine that was made without a gate, while policies were not kept, does not run where they are. */
+async function guardedMachine(
+  ctx: DockerContext,
+  machine: Machine,
+  allocation: Allocation,
+  signal: AbortSignal,
+): Promise<Machine> {
+  const { Config, State } = machine.container;
+  const isOpen = needsGate(ctx, allocation.spec) && !isGated([Config.Entrypoint ?? []].flat());
+  if (!isOpen || machine.instance.state === "ended") return machine;
+  if (State.Status === "created") {
+    await removeContainer(ctx, machine.containerId, signal);
+    return await createMachine(ctx, allocation, signal);
+  }
+  if (State.Running) await stopContainer(ctx, machine.containerId, GRACE_MS, signal);
+  throw new EngineFailure(
+    "the sandbox was made while network policies were not enforced; destroy it and create it anew",
+  );
 }
 
 /** Takes the machine of an older run over for this one; its disk stays. */

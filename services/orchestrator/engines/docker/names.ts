@@ -45,6 +45,11 @@ export function networkName(installationId: string): string {
   return `sandgate-${installationId}`;
 }
 
+/** One volume an installation, for what holds machines until their network's rules stand. */
+export function gateVolumeName(installationId: string): string {
+  return `sandgate-${installationId}-gate`;
+}
+
 const HOSTNAME_MAX = 63;
 
 /** A sandbox's name as a host name: lower case, letters, digits, dots and inner hyphens. */

@@ -1,9 +1,12 @@
+import { posix } from "node:path";
 import { type Allocation, EngineFailure, EngineUnavailable } from "../engine.ts";
 import { callAllowing, DockerError } from "./call.ts";
 import { containerDisk, withMounts } from "./container-disk.ts";
 import type { DockerContext } from "./context.ts";
 import { createDirectMachine, createMachine } from "./create-machine.ts";
 import { type Disk, whyNotRunnable } from "./find-program.ts";
+import { GATE, GATE_DIRECTORY, isGated, ungated } from "./gate/gated.ts";
+import { openGate } from "./gate/open-gate.ts";
 import { findInit, isMadeWith, programsOf } from "./init.ts";
 import { inspectMachine, type Machine, machineLog } from "./machines.ts";
 import { joinNetwork } from "./network.ts";
@@ -32,11 +35,23 @@ export async function startMachine(
   );
   await checkPrograms(machine, diskOf(ctx, machine, allocation, signal), allocation);
   if (allocation.spec.network.enabled) await joinNetwork(ctx, machine, signal);
+  if (isGated(configuredEntrypoint(machine))) await readyGate(ctx, machine, signal);
   await start(ctx, machine, signal);
-  const up = await inspectMachine(ctx, machine.containerId, { signal });
-  if (!up) throw new EngineUnavailable("the machine vanished while it was started");
+  const begun = await inspectMachine(ctx, machine.containerId, { signal });
+  if (!begun) throw new EngineUnavailable("the machine vanished while it was started");
+  const up = await openGate(ctx, begun, allocation, "started");
   machineLog(ctx, up).info({ generation: allocation.generation }, "the machine is up");
   return up;
+}
+
+// What is to be the gate's place has to be where it says, also for the kernel.
+async function readyGate(ctx: DockerContext, machine: Machine, signal: AbortSignal): Promise<void> {
+  await ctx.policies.gate();
+  const disk = containerDisk(ctx.docker.getContainer(machine.containerId), { signal });
+  const parent = posix.dirname(GATE_DIRECTORY);
+  const found = await disk.stat(parent);
+  if (found?.path !== parent || found.kind !== "directory")
+    throw new EngineFailure(`${parent} of the sandbox's disk is not a directory`);
 }
 
 function diskOf(
@@ -79,7 +94,8 @@ async function withUsableInit(
   const { init } = allocation.spec;
   if (!init || machine.container.State.Status !== "created") return machine;
   const found = await findInit(diskOf(ctx, machine, allocation, signal), init);
-  if (isMadeWith(machine.container.Config, found)) return machine;
+  const config = { ...machine.container.Config, Entrypoint: entrypointOf(machine) };
+  if (isMadeWith(config, found)) return machine;
   await removeContainer(ctx, machine.containerId, signal);
   return await createMachine(ctx, allocation, signal, found);
 }
@@ -100,11 +116,20 @@ async function checkPrograms(machine: Machine, disk: Disk, { spec }: Allocation)
   }
 }
 
-function entrypointOf({ container }: Machine): string[] {
+function configuredEntrypoint({ container }: Machine): string[] {
   return [container.Config.Entrypoint ?? []].flat();
 }
 
-async function start(ctx: DockerContext, machine: Machine, signal: AbortSignal): Promise<void> {
+function entrypointOf(machine: Machine): string[] {
+  return ungated(configuredEntrypoint(machine));
+}
+
+async function start(
+  ctx: DockerContext,
+  machine: Machine,
+  signal: AbortSignal,
+  isFirstTry = true,
+): Promise<void> {
   const container = ctx.docker.getContainer(machine.containerId);
   try {
     // 304: it is up already.
@@ -114,6 +139,11 @@ async function start(ctx: DockerContext, machine: Machine, signal: AbortSignal):
     });
   } catch (error) {
     if (!(error instanceof DockerError)) throw error;
+    if (isFirstTry && error.message.includes(GATE)) {
+      // Somebody emptied or took away the volume that it lies in.
+      await ctx.policies.look();
+      return await start(ctx, machine, signal, false);
+    }
     machineLog(ctx, machine).warn({ err: error }, "Docker refused to start a container");
     throw startFault(error);
   }

@@ -29,13 +29,16 @@ export function saysWorkloadEnded(line: string): boolean {
  * Under docker-init, which reaps. A shell that waits for a foreground child runs no trap, and a
  * background child would have SIGINT and SIGQUIT ignored for good (POSIX 2.11). So the first docker-init signals its whole
  * group: this shell, whose trap runs when the workload has ended, and a second docker-init, which
- * passes it on to the workload alone. Reading a pseudo-terminal that nobody can open idles without a process.
+ * passes it on to the workload alone. It is where the first is, which for a sandbox with a gate is
+ * beside that. Reading a pseudo-terminal that nobody can open idles without a process.
  */
 const UNDER_INIT = `
 unset TINI_KILL_PROCESS_GROUP
 trap 'exit 143' TERM
+init=/dev/.sandgate/init
+[ -x "$init" ] || init=/sbin/docker-init
 if [ $# -gt 0 ]; then
-  /sbin/docker-init -s -- "$@"
+  "$init" -s -- "$@"
   ${SAY_ENDED}
 fi
 trap - TERM

@@ -1,0 +1,68 @@
+import type { ContainerCreateOptions } from "dockerode";
+import { EngineFailure, type EngineSpec } from "../../engine.ts";
+import type { DockerContext } from "../context.ts";
+import { gateVolumeName, LABELS } from "../names.ts";
+
+/**
+ * Where the gate lies in a container: in a file system that is made anew at each start, so that nothing that a
+ * sandbox ever wrote to its disk can stand in its place.
+ */
+export const GATE_DIRECTORY = "/dev/.sandgate";
+export const GATE = `${GATE_DIRECTORY}/gate`;
+/** The daemon's init; the one that the daemon itself puts at /sbin would be found through the sandbox's disk. */
+export const GATE_INIT = `${GATE_DIRECTORY}/init`;
+
+/**
+ * The same container with its first process held at the gate, which then becomes what it would have been. Pure.
+ * @throws EngineFailure where that would have to be searched for
+ */
+export function gated(
+  options: ContainerCreateOptions,
+  installationId: string,
+): ContainerCreateOptions {
+  const { HostConfig } = options;
+  const program = [options.Entrypoint ?? []].flat();
+  const init = HostConfig?.Init ? [GATE_INIT, "--"] : [];
+  const [first = ""] = [...init, ...program];
+  if (!first.startsWith("/"))
+    throw new EngineFailure(`command ${JSON.stringify(first)} needs an absolute path here`);
+  return {
+    ...options,
+    Entrypoint: [GATE, ...init, ...program],
+    HostConfig: {
+      ...HostConfig,
+      Init: false,
+      Mounts: [...(HostConfig?.Mounts ?? []), gateMount(installationId)],
+    },
+  };
+}
+
+function gateMount(installationId: string) {
+  return {
+    Type: "volume" as const,
+    Source: gateVolumeName(installationId),
+    Target: GATE_DIRECTORY,
+    ReadOnly: true,
+    VolumeOptions: {
+      // Otherwise an image could fill an empty volume, and so bring a gate of its own for everybody.
+      NoCopy: true,
+      Labels: { [LABELS.installation]: installationId },
+      DriverConfig: { Name: "local", Options: {} },
+    },
+  };
+}
+
+/** Whether this sandbox is to be held until the rules of its network stand. */
+export function needsGate({ policies }: DockerContext, { network }: EngineSpec): boolean {
+  return policies.demanded && network.enabled;
+}
+
+export function isGated(entrypoint: readonly string[]): boolean {
+  return entrypoint[0] === GATE;
+}
+
+/** What a container runs behind its gate and the init there; the same where it has no gate. Pure. */
+export function ungated(entrypoint: readonly string[]): string[] {
+  if (!isGated(entrypoint)) return [...entrypoint];
+  return entrypoint.slice(entrypoint[1] === GATE_INIT ? 3 : 1);
+}

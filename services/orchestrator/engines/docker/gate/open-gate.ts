@@ -1,0 +1,102 @@
+import { type Allocation, EngineFailure, EngineUnavailable } from "../../engine.ts";
+import type { DockerContext } from "../context.ts";
+import { inspectMachine, type Machine } from "../machines.ts";
+import { networkFacts } from "../policy/facts.ts";
+import { ruleset } from "../policy/ruleset.ts";
+import { setRules } from "../policy/set-rules.ts";
+import { stopContainer } from "../stop-and-remove.ts";
+import { GATE_INIT, isGated } from "./gated.ts";
+import { becomes, HostProcess } from "./held-process.ts";
+
+/** From the daemon's word that a container is up until its first process is the gate. */
+const HELD_MS = 10_000;
+/** The same for one that was started before, and is most likely past its gate. */
+const FOUND_MS = 300;
+
+/** How a machine that is up came to be so. */
+export type Origin = "started" | "found";
+
+/**
+ * Sets the rules of a machine that waits at its gate, and lets it pass. One that has passed is left alone. Where
+ * the rules cannot be set the machine is killed: nothing of it has run by then.
+ * @returns the machine as it is then
+ * @throws EngineFailure, EngineUnavailable
+ */
+export async function openGate(
+  ctx: DockerContext,
+  machine: Machine,
+  { spec }: Allocation,
+  origin: Origin,
+): Promise<Machine> {
+  const { container, containerId } = machine;
+  const isUp = machine.instance.state === "running";
+  if (!isUp || !isGated([container.Config.Entrypoint ?? []].flat())) return machine;
+  try {
+    await pass(ctx, machine, spec.network, origin);
+    return machine;
+  } catch (error) {
+    const now = await inspectMachine(ctx, containerId);
+    // It ended meanwhile: that is its end, and not a rule's.
+    if (now && !now.container.State.Running) return now;
+    await stopContainer(ctx, containerId, 0);
+    ctx.log.warn({ sandboxId: machine.name.sandboxId, err: error }, "no rules, so no start");
+    if (error instanceof EngineFailure || error instanceof EngineUnavailable) throw error;
+    throw new EngineFailure(`the network policy could not be enforced: ${messageOf(error)}`);
+  }
+}
+
+async function pass(
+  ctx: DockerContext,
+  { container }: Machine,
+  network: Allocation["spec"]["network"],
+  origin: Origin,
+): Promise<void> {
+  const gate = await ctx.policies.gate();
+  const first = await opened(container.State.Pid);
+  try {
+    if (!(await first.isIn(container.Id)))
+      throw new Error("a container's processes are not among those that this program sees");
+    if (!(await isHeld(first, gate, origin))) return;
+    if (ctx.policies.demanded) {
+      await enforce(container, first, network);
+    }
+    // Still the same one: then its number is its own.
+    if (await first.isHeldBy(gate)) process.kill(first.pid, "SIGUSR1");
+  } finally {
+    await first.close();
+  }
+}
+
+async function enforce(
+  container: Machine["container"],
+  first: HostProcess,
+  network: Allocation["spec"]["network"],
+): Promise<void> {
+  const parent = await opened(await first.parent());
+  try {
+    await setRules(first, ruleset(network, await networkFacts(container, first, parent)));
+  } finally {
+    await parent.close();
+  }
+}
+
+async function opened(pid: number): Promise<HostProcess> {
+  const found = await HostProcess.open(pid);
+  if (!found) throw new Error("a container's processes are not among those that this program sees");
+  return found;
+}
+
+/** @throws Error where a machine that was just started does not come to its gate */
+async function isHeld(first: HostProcess, gate: Buffer, origin: Origin): Promise<boolean> {
+  if ((await first.link("exe")) === GATE_INIT) return false;
+  const isHeld = await becomes(
+    () => first.isHeldBy(gate),
+    origin === "started" ? HELD_MS : FOUND_MS,
+  );
+  if (!isHeld && origin === "started") throw new Error("the machine did not come to its gate");
+  return isHeld;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
