@@ -21,14 +21,18 @@ export function banner(running: Running): string {
   const facts = [
     ["Address", `${url} (reference: ${url}/docs)`],
     ["Engine", `${engine.engine.name}: ${engine.why}`],
+    ...(engine.network?.state === "enforced"
+      ? [["Network", `policies are enforced ${engine.network.why}`]]
+      : []),
     ["Data", config.dataDir],
     ["Database", config.databaseUrl ? "DATABASE_URL" : "its own PostgreSQL, with the data"],
     ...(rpc ? [["RPC", `${rpc} (Connect, gRPC and gRPC-Web)`]] : []),
     ...keyFacts(running),
   ].map(([name, value]) => `  ${name?.padEnd(10)}${value}`);
-  const warning = warningOf(engine.engine.name).map((line) => styleText(["bold", "red"], line));
+  const warning = warningOf(engine).map((line) => styleText(["bold", "red"], line));
   const parts = ["Sandgate is ready.", facts, warning, "Make a sandbox:", curlLine(running)];
-  return `\n${parts.map((part) => [part].flat().join("\n")).join("\n\n")}\n`;
+  const paragraphs = parts.map((part) => [part].flat()).filter((lines) => lines.length > 0);
+  return `\n${paragraphs.map((lines) => lines.join("\n")).join("\n\n")}\n`;
 }
 
 function keyFacts({ bootstrap, config, keyFile }: Running): [string, string][] {
@@ -45,29 +49,45 @@ function keyFacts({ bootstrap, config, keyFile }: Running): [string, string][] {
   return facts;
 }
 
-function warningOf(engine: string): string[] {
-  const text =
-    engine === "simulated"
-      ? ["NOTHING REALLY RUNS: the engine `simulated` only keeps books."]
-      : [
-          "THE DEFAULT NETWORK POLICY IS NOT ENFORCED by the docker engine yet:",
-          "a sandbox reaches whatever this host's bridge reaches, private addresses too.",
-        ];
-  return text.map((line) => `  WARNING  ${line}`);
+function warningOf({ engine, network }: ChosenEngine): string[] {
+  return textOf(engine.name, network).map((line) => `  WARNING  ${line}`);
+}
+
+function textOf(engine: string, network: ChosenEngine["network"]): string[] {
+  if (engine === "simulated")
+    return ["NOTHING REALLY RUNS: the engine `simulated` only keeps books."];
+  switch (network?.state) {
+    case "accepted":
+      return [
+        "NETWORK POLICIES ARE NOT ENFORCED, as DOCKER_NETWORK_POLICY=unenforced accepts:",
+        "every sandbox reaches whatever this host's bridge reaches, private addresses too.",
+      ];
+    case "impossible":
+      return [
+        `NO SANDBOX CAN HAVE A NETWORK: policies cannot be enforced here: ${network.why}.`,
+        "It takes root, a local Docker socket, and the programs nft and nsenter. Until then sandboxes",
+        'are created with "network": {"enabled": false}; or accept sandboxes that reach whatever',
+        "this host's bridge reaches, private addresses too, by DOCKER_NETWORK_POLICY=unenforced.",
+      ];
+    default:
+      return [];
+  }
 }
 
 /** Works when pasted into a shell on this machine, as often as it is. */
-function curlLine({ url, bootstrap, keyFile }: Running): string {
+function curlLine({ url, bootstrap, keyFile, engine }: Running): string {
   const key = {
     environment: "$BOOTSTRAP_API_KEY",
     file: `$(cat ${quote(keyFile)})`,
     elsewhere: "$YOUR_API_KEY",
   }[bootstrap.keyIn];
+  const withoutNetwork =
+    engine.network?.state === "impossible" ? ', "network": {"enabled": false}' : "";
   return [
     `curl -sS '${url}/v1/sandboxes?start=true&wait_for=running'`,
     `-H "Authorization: Bearer ${key}"`,
     "-H 'Content-Type: application/json'",
-    `-d '{"image": {"type": "oci", "reference": "alpine"}}'`,
+    `-d '{"image": {"type": "oci", "reference": "alpine"}${withoutNetwork}}'`,
   ].join(" ");
 }
 

@@ -3,14 +3,26 @@ import type { EngineConfig } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import type { Logger } from "../runtime/log.ts";
 import { checkRuntime, probeDocker } from "../services/orchestrator/engines/docker/connect.ts";
-import { createDockerEngine } from "../services/orchestrator/engines/docker/docker-engine.ts";
-import type { Engine } from "../services/orchestrator/engines/engine.ts";
+import {
+  createDockerEngine,
+  type DockerEngine,
+} from "../services/orchestrator/engines/docker/docker-engine.ts";
+import { type Engine, EngineUnavailable } from "../services/orchestrator/engines/engine.ts";
 import { createSimulatedEngine } from "../services/orchestrator/engines/simulated.ts";
 import { createStore } from "../services/orchestrator/store.ts";
 import { FEATURES } from "../services/sandbox/domain/requirements.ts";
 
 export interface ChosenEngine {
   engine: Engine;
+  /** A sentence for the operator. */
+  why: string;
+  /** How network policies are kept; undefined: nothing runs that could break one. */
+  network: NetworkEnforcement | undefined;
+}
+
+export interface NetworkEnforcement {
+  /** `accepted`: not kept, as the operator wants it; `impossible`: refused, so no sandbox has a network. */
+  state: "enforced" | "accepted" | "impossible";
   /** A sentence for the operator. */
   why: string;
 }
@@ -26,21 +38,43 @@ export async function chooseEngine(
   log: Logger,
 ): Promise<ChosenEngine> {
   if (config.choice === "simulated") {
-    return { engine: await simulated(database), why: "ENGINE=simulated asks for it" };
+    const why = "ENGINE=simulated asks for it";
+    return { engine: await simulated(database), why, network: undefined };
   }
-  const docker = { host: config.dockerHost, runtime: config.dockerRuntime };
+  const docker = {
+    host: config.dockerHost,
+    networkPolicy: config.dockerNetworkPolicy,
+    runtime: config.dockerRuntime,
+  };
   const { ok, why } = await probeDocker(docker);
   if (ok) {
     if (docker.runtime !== undefined) await checkRuntime(docker, docker.runtime);
     const installationId = await createStore(database).installationId();
-    return { engine: createDockerEngine({ installationId, docker, log }), why };
+    const engine = createDockerEngine({ installationId, docker, log });
+    // Before its features are published, of which this is a part.
+    return { engine, why, network: await enforcementOf(engine, config) };
   }
   if (config.choice === "docker") throw new StartupError(`ENGINE=docker, but ${why}`);
   if (await hasRunOn("docker", database))
     throw new StartupError(
       `${why}, and this installation's sandboxes are there; start Docker, or set ENGINE=simulated`,
     );
-  return { engine: await simulated(database), why };
+  return { engine: await simulated(database), why, network: undefined };
+}
+
+async function enforcementOf(
+  engine: DockerEngine,
+  config: EngineConfig,
+): Promise<NetworkEnforcement> {
+  if (config.dockerNetworkPolicy === "unenforced")
+    return { state: "accepted", why: "DOCKER_NETWORK_POLICY=unenforced" };
+  try {
+    const { enforced, why } = await engine.enforcement();
+    return { state: enforced ? "enforced" : "impossible", why };
+  } catch (error) {
+    if (!(error instanceof EngineUnavailable)) throw error;
+    return { state: "impossible", why: error.message };
+  }
 }
 
 // `auto` must not take sandboxes that are real for simulated ones because Docker starts later.

@@ -69,6 +69,31 @@ describeWithDocker("the whole program on Docker", ({ host, network }) => {
     await expect.poll(machines, { timeout: 10_000 }).toEqual([]);
   });
 
+  test("a network policy is in force, and again after a restart", async () => {
+    const policy = {
+      default_egress: "allow",
+      rules: [{ direction: "egress", destination: { group: "host" }, action: "deny" }],
+    };
+    const created = await started({
+      ...image(IMAGES.busybox.name),
+      name: "policed",
+      network: { policy, max_connections: 10 },
+    });
+    expect(created).toMatchObject({ status: 200, body: { status: "running" } });
+    const { id } = created.body;
+    names.add(id);
+    // A port that nobody listens on: without a policy the host would refuse the connection.
+    const gateway = "$(ip route | { read -r _ _ gateway _; echo $gateway; })";
+    const ask = (generation: number) => inside(id, generation, "sh", "-c", `nc -w 2 ${gateway} 9`);
+    expect(await ask(1)).toMatch(/unreachable|No route|denied/i);
+    await program.api("POST", "/v1/sandboxes/by-name/policed/stop", {});
+    const status = async () =>
+      (await program.api("GET", "/v1/sandboxes/by-name/policed")).body.status;
+    await expect.poll(status, { timeout: 10_000 }).toBe("stopped");
+    await program.api("POST", "/v1/sandboxes/by-name/policed/start?wait_for=running");
+    expect(await ask(2)).toMatch(/unreachable|No route|denied/i);
+  });
+
   test("a machine that somebody kills fails with a reason, and starts again", async () => {
     const { body } = await started({ ...image(IMAGES.busybox.name), name: "killed" });
     names.add(body.id);
@@ -172,9 +197,19 @@ describeWithDocker("the whole program on Docker", ({ host, network }) => {
   });
 
   test.each([
-    ["network.policy", { network: { policy: { rules: [] } } }],
+    [
+      "network.policy.rules[0].destination",
+      {
+        network: {
+          policy: {
+            rules: [
+              { direction: "egress", destination: { domain: "example.com" }, action: "allow" },
+            ],
+          },
+        },
+      },
+    ],
     ["network.strict", { network: { strict: true } }],
-    ["network.max_connections", { network: { max_connections: 5 } }],
     [
       "network.secrets",
       { network: { secrets: { entries: [{ env_var: "K", placeholder: "P" }] } } },

@@ -42,7 +42,20 @@ export interface TestImage {
 }
 
 const APPLETS = ["sh", "sleep", "cat", "ls", "ps", "id", "env", "pwd", "hostname", "kill", "grep"];
-const MORE = ["mount", "touch", "echo", "true", "false", "test", "dd", "nproc", "ip", "ping", "nc"];
+const MORE = [
+  "mount",
+  "touch",
+  "echo",
+  "true",
+  "false",
+  "test",
+  "dd",
+  "nproc",
+  "ip",
+  "ping",
+  "nc",
+  "nslookup",
+];
 
 export const IMAGES = {
   /** A shell and nothing to run. */
