@@ -17,7 +17,11 @@ export async function startGatewayRole(options: RoleOptions): Promise<string> {
   const organization = await provideRemote(options, "organization", OrganizationService);
   const orchestrator = await provideRemote(options, "orchestrator", OrchestratorService);
   const readiness = createRemoteReadiness({ sandbox, organization, orchestrator }, lifecycle);
-  const clients = { sandboxes: sandbox.client, organizations: organization.client };
+  const clients = {
+    sandboxes: sandbox.client,
+    organizations: organization.client,
+    orchestrators: orchestrator.client,
+  };
   const gateway = { clients, config: config.gateway, log, readiness };
   const url = await startGateway(gateway, config.gateway, lifecycle);
   return `the gateway takes requests on ${url}`;

@@ -23,6 +23,7 @@ try {
   await startOrchestratorRole({ config, log, lifecycle, onCrash }, async () => ({
     engine,
     why: "an engine host of its own",
+    network: undefined,
   }));
 } catch (error) {
   log.error({ err: error }, "could not start");

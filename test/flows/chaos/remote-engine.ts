@@ -41,12 +41,16 @@ export function createRemoteEngine(
     },
     list: async () => ((await call("list", [])) as unknown[]).map(instance),
     watch: (signal) => watch(socketPath, AbortSignal.any([signal, closed.signal])),
+    // Its machines write nothing, and nobody reads.
+    logs: async () => nothing(),
     setAvailable: async (available) => {
       await call("setAvailable", [available]);
     },
     close: async () => closed.abort(),
   };
 }
+
+async function* nothing(): AsyncGenerator<never> {}
 
 async function post(
   socketPath: string,

@@ -3,8 +3,8 @@ import { type Allocation, EngineFailure, EngineUnavailable } from "../engine.ts"
 import { call, DockerError, isStatus } from "./call.ts";
 import { containerOptions, type Launch } from "./container-options.ts";
 import { type DockerContext, sandboxLog } from "./context.ts";
-import { type InitProgram, initLaunch, likelyInit } from "./init.ts";
 import { gated, needsGate } from "./gate/gated.ts";
+import { type InitProgram, initLaunch, likelyInit } from "./init.ts";
 import { findMachine, inspectMachine, type Machine } from "./machines.ts";
 import { formatName } from "./names.ts";
 import { prepareMachine } from "./patches/prepare-machine.ts";
