@@ -19,9 +19,12 @@ describeWithDocker("docker engine: conformance", ({ host }) => {
   }));
 });
 
+// It goes on, for its end would be a line of its own.
 const WRITE = WRITTEN.map(
   ({ stream, text }) => `printf '%s' '${text}'${stream === "stderr" ? " >&2" : ""}`,
-).join("; ");
+)
+  .concat("exec sleep 1000")
+  .join("; ");
 
 function withSpec(
   allocation: Allocation,
