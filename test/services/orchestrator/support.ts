@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { createClient } from "@connectrpc/connect";
+import { type Client, createClient } from "@connectrpc/connect";
 import pino from "pino";
 import { type Database, openDatabase } from "../../../prisma/database.ts";
 import { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
@@ -35,8 +35,11 @@ export interface System {
   engine: SimulatedEngine;
   create(spec?: Parameters<typeof createInput>[0], name?: string): Promise<Sandbox>;
   get(id: string): Promise<Sandbox>;
+  sandboxes: Client<typeof SandboxService>;
   /** Stops the first orchestrator. */
   stopFirst(): Promise<void>;
+  /** Holds up whatever the first orchestrator asks of the database and of services, until it is told to go on. */
+  freezeFirst(): () => void;
   /** One more orchestrator, with the engine given. */
   orchestrate(engine: SimulatedEngine): Promise<{ stop(): Promise<void> }>;
   close(): Promise<void>;
@@ -64,16 +67,24 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
     sign: (data) => createHmac("sha256", "test").update(data).digest(),
     lingerSecs: 30,
   };
-  const transport = createInProcessTransport(
-    (router) => router.service(SandboxService, createSandboxService(ctx)),
-    { log: quiet, freeze: true },
-  );
+  const connect = (gate: Gate) =>
+    createClient(
+      SandboxService,
+      createInProcessTransport(
+        (router) => router.service(SandboxService, createSandboxService(ctx)),
+        {
+          log: quiet,
+          freeze: true,
+          interceptors: [(next) => async (call) => gate.open.then(() => next(call))],
+        },
+      ),
+    );
   const running: { stop(): Promise<void> }[] = [];
-  const orchestrate = async (engine: SimulatedEngine) => {
+  const orchestrate = async (engine: SimulatedEngine, gate: Gate = { open: Promise.resolve() }) => {
     const orchestrator = await startOrchestratorService({
-      database,
+      database: gated(database, gate),
       databaseUrl: test.url,
-      sandboxes: createClient(SandboxService, transport),
+      sandboxes: connect(gate),
       engine,
       log: quiet,
       unseal,
@@ -92,18 +103,25 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
     return orchestrator;
   };
   const engine = createSimulatedEngine({ features: FEATURES, ...given });
-  const first = await orchestrate(engine);
+  const gate: Gate = { open: Promise.resolve() };
+  const first = await orchestrate(engine, gate);
   const caller = newCaller();
   return {
     ctx,
     caller,
     database,
     engine,
+    sandboxes: connect({ open: Promise.resolve() }),
+    freezeFirst: () => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      gate.open = promise;
+      return resolve;
+    },
     stopFirst: async () => {
       running.splice(running.indexOf(first), 1);
       await first.stop();
     },
-    orchestrate,
+    orchestrate: (heir) => orchestrate(heir),
     create: (spec, name = "") =>
       createSandbox(ctx, caller, createInput(spec, { name, start: true })),
     get: (id) => change.getSandbox(ctx, caller, { id }),
@@ -113,6 +131,19 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
       await test.close();
     },
   };
+}
+
+/** What a frozen process waits for. */
+interface Gate {
+  open: Promise<void>;
+}
+
+function gated(database: Database, gate: Gate): Database {
+  const query: Database["query"] = async (sql, ...values) => {
+    await gate.open;
+    return database.query(sql, ...values);
+  };
+  return { ...database, query };
 }
 
 /** The machines that the database believes to be up. */
