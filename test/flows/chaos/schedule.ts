@@ -33,6 +33,8 @@ const DOCKER: Record<Victim, number> = { ...SIMULATED, engine: 30 };
 /** N kills in their order, with freezes and cuts between them. Pure. */
 export function scheduleOf(random: Random, kills: number, engine: "simulated" | "docker"): Blow[] {
   const weights = engine === "docker" ? DOCKER : SIMULATED;
+  // Real machines take longer to come and go.
+  const calm = engine === "docker" ? 0.6 : 0.25;
   const blows: Blow[] = [];
   for (let killed = 0; killed < kills; killed += 1) {
     if (random.chance(0.1)) blows.push(disturbance(random));
@@ -40,7 +42,7 @@ export function scheduleOf(random: Random, kills: number, engine: "simulated" | 
       kind: "kill",
       victim: random.weighted(weights),
       // Blows in a row, and now and then time enough to get something done between two.
-      afterMs: random.chance(0.25) ? random.between(2_000, 5_000) : random.between(50, 1_200),
+      afterMs: random.chance(calm) ? random.between(2_000, 5_000) : random.between(50, 1_200),
       // Often at once, as a supervisor does it, and sometimes after a while.
       forMs: random.chance(0.7) ? random.between(0, 400) : random.between(400, 4_000),
     });
