@@ -77,10 +77,11 @@ const ROOTS = ["", "root", "0", "0:0", "root:root"];
 
 /** Whether a container was made with this init and what it takes. Pure. */
 export function isMadeWith(
-  { Entrypoint, Cmd, StopSignal }: ContainerInspectInfo["Config"] & { StopSignal?: string },
+  { Cmd, StopSignal }: ContainerInspectInfo["Config"] & { StopSignal?: string },
+  entrypoint: readonly string[],
   { program, stopSignal }: InitProgram,
 ): boolean {
-  const { init } = programsOf([Entrypoint ?? []].flat(), Cmd ?? [], true);
+  const { init } = programsOf(entrypoint, Cmd ?? [], true);
   return init === program && StopSignal === stopSignal;
 }
 

@@ -94,8 +94,7 @@ async function withUsableInit(
   const { init } = allocation.spec;
   if (!init || machine.container.State.Status !== "created") return machine;
   const found = await findInit(diskOf(ctx, machine, allocation, signal), init);
-  const config = { ...machine.container.Config, Entrypoint: entrypointOf(machine) };
-  if (isMadeWith(config, found)) return machine;
+  if (isMadeWith(machine.container.Config, entrypointOf(machine), found)) return machine;
   await removeContainer(ctx, machine.containerId, signal);
   return await createMachine(ctx, allocation, signal, found);
 }

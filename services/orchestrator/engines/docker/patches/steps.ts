@@ -65,6 +65,7 @@ function hostsOf(line: string, label: string): string[] {
 }
 
 const OF_DOCKER = [HOSTS, "/etc/hostname", "/etc/resolv.conf"];
+// What is written there is hidden in the sandbox; and what the daemon mounts there is not the sandbox's to write.
 const OF_KERNEL = ["/proc", "/sys", "/dev"];
 
 /** Why a patch of this path would not show in the sandbox, as the end of a sentence. Pure. */
