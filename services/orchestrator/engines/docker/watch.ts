@@ -24,6 +24,8 @@ export async function* watchMachines(
   const end = AbortSignal.any([signal, ended.signal]);
   const hints = on(changes, "change", { signal: end });
   const events = passEvents(ctx, changes, end).finally(() => ended.abort());
+  // It is thrown below, which may be later than it failed.
+  events.catch(() => undefined);
   try {
     // `on` yields the listener's arguments; ours has one.
     for await (const [sandboxId] of hints) yield sandboxId as string;

@@ -28,9 +28,12 @@ export function preparationSteps({ patches, spec }: Allocation): Step[] {
 }
 
 /** PATH of a sandbox with scripts, which come first; undefined: as it would be. Pure. */
-export function searchPath({ runtime, env }: Allocation["spec"], imageEnv: readonly string[]) {
+export function searchPath(
+  { runtime, env, init }: Allocation["spec"],
+  imageEnv: readonly string[],
+): string | undefined {
   if (Object.keys(runtime.scripts).length === 0) return undefined;
-  const own = env.findLast(({ key }) => key === "PATH")?.value;
+  const own = [...env, ...(init?.env ?? [])].findLast(({ key }) => key === "PATH")?.value;
   const ofImage = imageEnv.findLast((pair) => pair.startsWith("PATH="))?.slice("PATH=".length);
   const path = own ?? ofImage ?? DEFAULT_PATH;
   return path.split(":").includes(SCRIPTS) ? path : `${SCRIPTS}:${path}`;
