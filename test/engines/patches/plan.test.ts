@@ -82,6 +82,23 @@ describe("a plan of patches", () => {
       { "/t": dir(), "/t/y": file("new") },
     ],
     [
+      "removes nothing that has gone already with what was around it",
+      { "/t": dir(), "/t/x": file("old") },
+      [
+        { kind: "remove", path: "/t" },
+        write("/t/x", "new"),
+        { kind: "remove", path: "/t/x" },
+        write("/t/y", "new"),
+      ],
+      { "/t": dir(), "/t/y": file("new") },
+    ],
+    [
+      "takes a path with a slash at its end for the same path",
+      { "/d": dir(), "/l": link("d") },
+      [write("/l/", "new", { replace: true }), { kind: "remove", path: "/d/" }],
+      { "/l": file("new") },
+    ],
+    [
       "follows links on the way, not the last, from the disk's own root",
       { "/usr": dir(), "/usr/bin": dir(), "/bin": link("/../usr/bin"), "/l": link("/usr") },
       [write("/bin/x", "1"), write("/l", "2", { replace: true })],
