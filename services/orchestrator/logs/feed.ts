@@ -86,6 +86,7 @@ export class Feed {
     if (this.#end === "ended") return "ended";
     if (this.#end) throw this.#end.error;
     this.#waiting.add(reader);
+    if (this.#waiting.size === this.#attached.size) this.#forget(this.#window.length);
     this.#pull();
     return undefined;
   }
@@ -93,12 +94,13 @@ export class Feed {
   /** Ends the reading, and those that were begun apart. */
   close(): void {
     this.#cut.abort();
+    // One that has more to give, and is not asked, would not look at the signal.
+    this.#opened.then((chunks) => chunks.return?.()).catch(() => undefined);
   }
 
   #pull(): void {
     if (this.#pulling) return;
     this.#pulling = true;
-    if (this.#waiting.size === this.#attached.size) this.#forget(this.#window.length);
     this.#opened
       .then((chunks) => chunks.next())
       .then(

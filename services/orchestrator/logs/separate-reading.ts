@@ -34,6 +34,8 @@ export class SeparateReading {
 
   close(): void {
     this.#cut.abort();
+    // One that has more to give, and is not asked, would not look at the signal.
+    this.#chunks.then((chunks) => chunks.return?.()).catch(() => undefined);
   }
 
   #ask(): void {

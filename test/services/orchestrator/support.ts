@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import { type Client, createClient } from "@connectrpc/connect";
 import pino from "pino";
 import { type Database, openDatabase } from "../../../prisma/database.ts";
+import { OrchestratorService } from "../../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
 import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
@@ -33,6 +34,8 @@ export interface System {
   caller: Caller;
   database: Database;
   engine: SimulatedEngine;
+  /** The first orchestrator's service. */
+  orchestrators: Client<typeof OrchestratorService>;
   create(spec?: Parameters<typeof createInput>[0], name?: string): Promise<Sandbox>;
   get(id: string): Promise<Sandbox>;
   sandboxes: Client<typeof SandboxService>;
@@ -106,6 +109,10 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
   const gate: Gate = { open: Promise.resolve() };
   const first = await orchestrate(engine, gate);
   const caller = newCaller();
+  const orchestratorTransport = createInProcessTransport(
+    (router) => router.service(OrchestratorService, first.service),
+    { log: quiet, freeze: true },
+  );
   return {
     ctx,
     caller,
@@ -117,6 +124,7 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
       gate.open = promise;
       return resolve;
     },
+    orchestrators: createClient(OrchestratorService, orchestratorTransport),
     stopFirst: async () => {
       running.splice(running.indexOf(first), 1);
       await first.stop();
