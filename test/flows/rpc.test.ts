@@ -1,10 +1,9 @@
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { Client, credentials, Metadata, type ServiceDefinition, status } from "@grpc/grpc-js";
 import { load } from "@grpc/proto-loader";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { image, type Program, startProgram } from "../support/program.ts";
+import { freePort, image, type Program, startProgram } from "../support/program.ts";
 
 let program: Program;
 let client: Client;
@@ -33,15 +32,6 @@ afterAll(async () => {
   client.close();
   await program.close();
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((listening) => server.once("listening", listening));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-}
 
 function call(name: string, request: object, as = metadata, deadlineMs = 10_000): Promise<unknown> {
   const method = methods[name];

@@ -1,4 +1,5 @@
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
@@ -111,3 +112,13 @@ function addOrganization(databaseUrl: string, slug: string, key: string): Promis
 
 /** The least that a create needs. */
 export const image = (reference = "alpine") => ({ image: { type: "oci", reference } });
+
+/** A port that nobody listens on, for now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((listening) => server.once("listening", listening));
+  const address = server.address();
+  await new Promise((closed) => server.close(closed));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
