@@ -1,4 +1,5 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { promisify } from "node:util";
 import { afterAll, beforeAll } from "vitest";
 import type { Allocation, EngineSpec } from "../../services/orchestrator/engines/engine.ts";
@@ -17,6 +18,15 @@ socket.on("error", (error) => say(error.code));
 socket.on("message", (message) => say(message.toString()));
 socket.connect(Number(port), address, () => socket.send("${GREETING}"));
 setTimeout(() => say("nothing"), 5000);
+`;
+
+/** Connects, prints that or why not, and holds the connection until its standard input ends. */
+const HOLD = `
+const [address, port] = process.argv.slice(1);
+const socket = require("node:net").connect(Number(port), address);
+socket.on("connect", () => console.log("connected"));
+socket.on("error", (error) => { console.log(error.code); process.exit(); });
+process.stdin.resume().on("end", () => process.exit());
 `;
 
 export type Policy = NonNullable<EngineSpec["network"]["policy"]>;
@@ -52,6 +62,8 @@ export interface NetworkHarness {
   greets(sandbox: Allocation, address: string, port?: number): Promise<boolean>;
   /** A datagram from the sandbox's network. @returns the answer, or an error's code */
   datagram(sandbox: Allocation, address: string, port: number): Promise<string>;
+  /** Opens a connection from the sandbox's network. @returns how to close it; undefined: it was refused */
+  hold(sandbox: Allocation, address: string): Promise<(() => Promise<void>) | undefined>;
   /** @returns whether an echo comes back */
   pings(sandbox: Allocation, address: string): Promise<boolean>;
   /** In Docker's words: address, gateway and so on. */
@@ -102,6 +114,18 @@ function toolsOf(docker: DockerHarness, name: string): Omit<NetworkHarness, "out
     },
     datagram: (sandbox, address, port) =>
       within(sandbox, process.execPath, "-e", UDP, address, String(port)),
+    async hold(sandbox, address) {
+      const { Pid } = (await inspect(sandbox)).State;
+      const command = ["-t", String(Pid), "--net", process.execPath, "-e", HOLD, address, "80"];
+      const child = spawn("nsenter", command, { stdio: ["pipe", "pipe", "inherit"] });
+      const ended = once(child, "exit");
+      const [said] = await once(child.stdout, "data");
+      if (String(said).trim() !== "connected") return undefined;
+      return async () => {
+        child.stdin.end();
+        await ended;
+      };
+    },
     async pings(sandbox, address) {
       const said = await within(sandbox, "sh", "-c", `busybox ping -c 1 -W 3 ${address} || true`);
       return said.includes("1 packets received");

@@ -42,24 +42,12 @@ export interface TestImage {
 }
 
 const APPLETS = ["sh", "sleep", "cat", "ls", "ps", "id", "env", "pwd", "hostname", "kill", "grep"];
-const MORE = [
-  "mount",
-  "touch",
-  "echo",
-  "true",
-  "false",
-  "test",
-  "dd",
-  "nproc",
-  "ip",
-  "ping",
-  "nc",
-  "nslookup",
-];
+const MORE = ["mount", "touch", "echo", "true", "false", "test", "dd", "nproc", "ip", "ping", "nc"];
+const TOOLS = ["cp", "rm", "mkdir", "chmod", "ln", "umount", "unshare", "nslookup", "arping"];
 
 export const IMAGES = {
   /** A shell and nothing to run. */
-  busybox: { name: "sandgate-test/busybox", applets: [...APPLETS, ...MORE] },
+  busybox: { name: "sandgate-test/busybox", applets: [...APPLETS, ...MORE, ...TOOLS] },
   /** One static program and no shell. */
   noShell: {
     name: "sandgate-test/no-shell",

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { banner } from "../../app/banner.ts";
+import type { ChosenEngine } from "../../app/engine.ts";
+import { readConfig } from "../../runtime/env.ts";
+import { createSimulatedEngine } from "../../services/orchestrator/engines/simulated.ts";
+
+const BODY = /-d '(.*)'$/m;
+
+function shown(name: string, network: ChosenEngine["network"]): string {
+  const engine = { ...createSimulatedEngine({ features: [] }), name };
+  return banner({
+    url: "http://127.0.0.1:8080",
+    rpc: undefined,
+    config: readConfig({}),
+    engine: { engine, why: "Docker answers", network },
+    bootstrap: { keyIn: "file", generatedKey: undefined },
+    keyFile: "data/api-key",
+  });
+}
+
+function bodyOf(text: string) {
+  return JSON.parse(BODY.exec(text)?.[1] ?? "");
+}
+
+test("enforced policies are a fact, not a warning", () => {
+  const text = shown("docker", { state: "enforced", why: "by nftables" });
+  expect(text).toContain("policies are enforced by nftables");
+  expect(text).not.toContain("WARNING");
+  expect(bodyOf(text)).not.toHaveProperty("network");
+});
+
+test("where policies cannot be kept it says why and what to do, and the line works all the same", () => {
+  const text = shown("docker", { state: "impossible", why: "there is no program nsenter" });
+  expect(text).toMatch(/WARNING .*there is no program nsenter/);
+  expect(text).toContain("DOCKER_NETWORK_POLICY=unenforced");
+  expect(bodyOf(text)).toMatchObject({ network: { enabled: false } });
+});
+
+test("what an operator accepted is shown", () => {
+  const text = shown("docker", { state: "accepted", why: "" });
+  expect(text).toMatch(/WARNING .*NOT ENFORCED/);
+  expect(bodyOf(text)).not.toHaveProperty("network");
+});
+
+test("the simulated engine says that nothing runs", () => {
+  expect(shown("simulated", undefined)).toMatch(/WARNING .*NOTHING REALLY RUNS/);
+});
