@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { createDockerEngine } from "../../services/orchestrator/engines/docker/docker-engine.ts";
-import type { Allocation } from "../../services/orchestrator/engines/engine.ts";
+import { type Allocation, EngineFailure } from "../../services/orchestrator/engines/engine.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES, loadImage } from "../support/images.ts";
 import { GREETING, PUBLIC } from "../support/outside.ts";
@@ -64,6 +64,42 @@ describeWithDocker("docker engine: the gate before a network", ({ host, network 
     expect(tried.features()).not.toContain("network.policy.domains");
     const label = [`dev.sandgate.gate=${installationId}`];
     expect(await docker.listContainers({ all: true, filters: { label } })).toEqual([]);
+  });
+
+  it("claims nothing, and starts nothing, where it cannot set rules", async () => {
+    const sandbox = networked();
+    const tried = anew();
+    vi.stubEnv("PATH", "/nonexistent");
+    try {
+      expect(await tried.enforcement()).toEqual({
+        enforced: false,
+        why: "there is no program nsenter",
+      });
+      expect(tried.features().filter((feature) => feature.startsWith("network"))).toEqual([]);
+      await expect(tried.ensureRunning(sandbox, UNHURRIED)).rejects.toThrow(EngineFailure);
+      // It went away since the last look.
+      await expect(start(sandbox)).rejects.toThrow(EngineFailure);
+      expect((await container(sandbox).inspect()).State.Running).toBe(false);
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect(await anew().enforcement()).toMatchObject({ enforced: true });
+    const afar = createDockerEngine({
+      installationId,
+      docker: { host: "tcp://127.0.0.1:1" },
+      log: SILENT,
+    });
+    expect(await afar.enforcement()).toMatchObject({ enforced: false });
+  });
+
+  it("lets nothing be mounted in its place", async () => {
+    const options = { nodev: false, noexec: false, nosuid: false, readonly: false };
+    for (const guest of ["/dev/.sandgate", "/dev/x/../.sandgate/gate"]) {
+      const plain = networked();
+      const mounts = [{ type: "tmpfs" as const, guest, options, sizeMib: 1 }];
+      const sandbox = { ...plain, spec: { ...plain.spec, mounts } };
+      await expect(start(sandbox)).rejects.toThrow(/taken/);
+    }
   });
 
   it("does not let the sandbox change its rules, see the link, or forge packets", async () => {

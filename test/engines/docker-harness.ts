@@ -57,6 +57,8 @@ export function useDocker(
     const filters = { label: [`dev.sandgate.installation=${installationId}`] };
     for (const { Id } of await docker.listNetworks({ filters }))
       await docker.getNetwork(Id).remove();
+    for (const { Name } of (await docker.listVolumes({ filters })).Volumes)
+      await docker.getVolume(Name).remove();
   });
   return {
     installationId,

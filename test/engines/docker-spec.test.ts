@@ -157,7 +157,7 @@ describeWithDocker("docker engine: what it makes of a spec", ({ host }) => {
     expect(await run(alone, "ls", "/sys/class/net")).toBe("lo");
     expect(await run(one, "ls", "/sys/class/net")).toContain("eth0");
     const { gateway, address } = await addressesOf(other);
-    const connect = (to: string) => run(one, "nc", "-w", "1", to, "1");
+    const connect = (to: string) => run(one, "nc", "-w", "3", to, "1");
     expect(await connect(gateway)).toContain("refused");
     expect(await connect(address)).toMatch(/timed out|unreachable|no route/i);
   });

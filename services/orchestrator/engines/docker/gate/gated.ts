@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import type { ContainerCreateOptions } from "dockerode";
 import { EngineFailure, type EngineSpec } from "../../engine.ts";
 import type { DockerContext } from "../context.ts";
@@ -14,7 +15,7 @@ export const GATE_INIT = `${GATE_DIRECTORY}/init`;
 
 /**
  * The same container with its first process held at the gate, which then becomes what it would have been. Pure.
- * @throws EngineFailure where that would have to be searched for
+ * @throws EngineFailure where that would have to be searched for, or something is to be mounted in its place
  */
 export function gated(
   options: ContainerCreateOptions,
@@ -26,6 +27,9 @@ export function gated(
   const [first = ""] = [...init, ...program];
   if (!first.startsWith("/"))
     throw new EngineFailure(`command ${JSON.stringify(first)} needs an absolute path here`);
+  for (const guest of Object.keys(HostConfig?.Tmpfs ?? {}))
+    if (`${posix.normalize(guest)}/`.startsWith(`${GATE_DIRECTORY}/`))
+      throw new EngineFailure(`nothing can be mounted on ${guest}: it is taken`);
   return {
     ...options,
     Entrypoint: [GATE, ...init, ...program],
