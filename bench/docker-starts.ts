@@ -25,6 +25,12 @@ const body = (network: boolean) => ({
   network: { enabled: network },
 });
 
+async function destroy(id: string): Promise<void> {
+  const { authorization = "" } = program.headers;
+  const request = { method: "DELETE", headers: { authorization } };
+  await fetch(`${program.url}/v1/sandboxes/${id}`, request);
+}
+
 /** The bridge that the program made for its own sandboxes, so that both join the same. */
 async function bridge(): Promise<string> {
   await program.post(PATH, body(true));
@@ -63,10 +69,7 @@ async function compare(name: string, network: string): Promise<void> {
     const viaDocker = await timed(async () => {
       made.container = await direct(network);
     });
-    await fetch(`${program.url}/v1/sandboxes/${made.id}`, {
-      method: "DELETE",
-      headers: { authorization: program.headers.authorization ?? "" },
-    });
+    await destroy(made.id);
     await docker.getContainer(made.container).remove({ force: true });
     if (round < 0) continue;
     ours.push(viaApi);
@@ -83,8 +86,11 @@ await compare("without a network", "none");
 const network = await bridge();
 await compare("with a network", network);
 
+const list = await (
+  await fetch(`${program.url}/v1/sandboxes?limit=100`, { headers: program.headers })
+).json();
+for (const { id } of list.data) await destroy(id);
 const filters = { label: ["dev.sandgate.sandbox"], network: [network] };
-for (const { Id } of await docker.listContainers({ all: true, filters }))
-  await docker.getContainer(Id).remove({ force: true, v: true });
+while ((await docker.listContainers({ all: true, filters })).length > 0) await sleep(100);
 await program.stop();
 await docker.getNetwork(network).remove();
