@@ -1,6 +1,7 @@
 // From `POST /v1/sandboxes?start=true&wait_for=running` to its answer, beside creating and starting the same
 // container through the Docker API directly; image present, one after the other, in turns.
 // npm run bench:docker [-- rounds]   (DOCKER_HOST says where; busybox-static makes the image)
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   connectDocker,
   defaultDockerHost,
@@ -86,10 +87,10 @@ await compare("without a network", "none");
 const network = await bridge();
 await compare("with a network", network);
 
-const list = await (
-  await fetch(`${program.url}/v1/sandboxes?limit=100`, { headers: program.headers })
-).json();
-for (const { id } of list.data) await destroy(id);
+const listed = await fetch(`${program.url}/v1/sandboxes?limit=100`, { headers: program.headers });
+// The shape of a page, by the contract.
+const { data } = (await listed.json()) as { data: { id: string }[] };
+for (const { id } of data) await destroy(id);
 const filters = { label: ["dev.sandgate.sandbox"], network: [network] };
 while ((await docker.listContainers({ all: true, filters })).length > 0) await sleep(100);
 await program.stop();
