@@ -144,8 +144,10 @@ export class Worker {
   async #observe(): Promise<void> {
     this.#observeIn(OBSERVE_MS);
     const { engine, limits, log } = this.#ctx;
-    const list = () => this.#ask(engine.list());
-    const found = await observe(this.#ctx, list, (id) => this.#tasks.has(id));
+    const found = await observe(this.#ctx, this.#list, (id) => this.#tasks.has(id));
+    // Only now, for what came up while it was away has its room before anything else is placed.
+    const back = !this.#answers;
+    this.#answers = true;
     for (const machine of found.unwanted)
       this.#tasks.begin("end", machine.sandboxId, () => stopUnwanted(this.#ctx, machine));
     for (const sandboxId of this.#orphans.due(found.unknown, limits.orphanDelaySecs * 1_000)) {
@@ -155,20 +157,17 @@ export class Worker {
         return "done";
       });
     }
-    if (found.changed) this.look();
+    if (found.changed || back) this.look();
   }
 
   /** The one call by which it is known whether the engine answers. */
-  async #ask(list: Promise<Instance[]>): Promise<Instance[]> {
+  readonly #list = async (): Promise<Instance[]> => {
     try {
-      const machines = await list;
-      if (!this.#answers) this.look();
-      this.#answers = true;
-      return machines;
+      return await this.#ctx.engine.list();
     } catch (error) {
       this.#answers = false;
       this.#observeIn(OBSERVE_AGAIN_MS);
       throw error;
     }
-  }
+  };
 }

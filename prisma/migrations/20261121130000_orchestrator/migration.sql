@@ -40,11 +40,18 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     ELSE spec->'runtime'->>'cmd' IS NULL END
 $$;
 
--- Three hundred years stand for longer limits, which no timestamp can hold; 0 is none.
+-- Null stays null. Three hundred years stand for longer limits, which no timestamp can hold.
+CREATE FUNCTION sandbox.limit_interval(secs bigint) RETURNS interval
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE WHEN secs > 10000000000 THEN 10000000000 ELSE secs END * interval '1 second'
+$$;
+-- 0 is none, as null.
 CREATE FUNCTION sandbox.limit_of(spec jsonb, field text) RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT least(nullif((spec->'lifecycle'->>field)::bigint, 0), 10000000000) * interval '1 second'
+  SELECT sandbox.limit_interval(nullif((spec->'lifecycle'->>field)::bigint, 0))
 $$;
+-- A run without a limit has nothing due.
+UPDATE sandbox.runs SET due_at = NULL WHERE closed_at IS NULL AND phase = 'running' AND desired = 'running' AND limit_secs IS NULL;
 
 CREATE OR REPLACE FUNCTION sandbox.limit_secs(spec jsonb) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$

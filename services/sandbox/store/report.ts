@@ -45,8 +45,7 @@ const NOW = "LATERAL (SELECT greatest(clock_timestamp(), t.created_at) AS now) a
 // What the engine says, within what can be true here.
 const UP = "least(greatest($5::timestamptz, r.admitted_at, r.placed_at), at.now)";
 const OVER = "least(greatest($5::timestamptz, r.running_at), at.now)";
-// Three hundred years stand for longer limits, which no timestamp can hold.
-const LIMIT = "least(r.limit_secs, 10000000000) * interval '1 second'";
+const LIMIT = "sandbox.limit_interval(r.limit_secs)";
 const ENGINE = `'{"kind": "system", "code": "engine", "label": "Engine"}'`;
 
 /** Why a start is not placed. */

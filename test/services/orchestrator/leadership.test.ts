@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, type Mock, test, vi } from "vitest";
 import { type Database, openDatabase } from "../../../prisma/database.ts";
 import type { OrchestratorContext } from "../../../services/orchestrator/context.ts";
 import { createSimulatedEngine } from "../../../services/orchestrator/engines/simulated.ts";
@@ -27,14 +27,19 @@ afterEach(async () => {
 interface Contender {
   leads(): boolean;
   store: OrchestratorContext["store"];
+  warn: Mock<(fields: object, message: string) => void>;
   stop(): Promise<void>;
 }
 
-/** Seeks to lead the one engine; `losing` is how long it takes to let go. */
-async function contend(losing: () => Promise<void> = async () => {}): Promise<Contender> {
+/** Seeks to lead an engine; `losing` is how long it takes to let go. */
+async function contend(
+  losing: () => Promise<void> = async () => {},
+  engine = simulated,
+): Promise<Contender> {
   let leading = false;
   const store = createStore(database);
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const warn = vi.fn();
+  const log = { info: () => {}, warn, error: () => {} };
   // The parts of a context that leadership knows.
   const ctx = { store, log, engine, capacity: () => undefined } as unknown as OrchestratorContext;
   const leadership = seekLeadership(ctx, {
@@ -49,11 +54,11 @@ async function contend(losing: () => Promise<void> = async () => {}): Promise<Co
     },
   });
   await leadership.tried;
-  const contender = { leads: () => leading, store, stop: leadership.stop };
+  const contender = { leads: () => leading, store, warn, stop: leadership.stop };
   contenders.push(contender);
   return contender;
 }
-const engine = createSimulatedEngine({ features: [] });
+const simulated = createSimulatedEngine({ features: [] });
 
 async function holder(): Promise<string | undefined> {
   const [row] = await database.query<{ holder: string }>("SELECT holder FROM orchestrator.leases");
@@ -91,4 +96,37 @@ test("one that has not let go yet does not take the lease again", async () => {
   await expect.poll(heir.leads, { timeout: 10_000 }).toBe(true);
   expect(slow.leads()).toBe(false);
   resolve();
+});
+
+test("one engine leads a database: another stands by with a warning, and leads when it is gone", async () => {
+  const first = await contend();
+  const other = createSimulatedEngine({ name: "other", features: [] });
+  const second = await contend(undefined, other);
+  await expect.poll(() => second.warn.mock.calls.length).toBe(1);
+  expect(second.warn.mock.calls[0]).toEqual([
+    { engine: "other", leads: "simulated" },
+    expect.stringContaining("standing by"),
+  ]);
+  expect([first.leads(), second.leads()]).toEqual([true, false]);
+  await first.stop();
+  await expect.poll(second.leads, { timeout: 15_000 }).toBe(true);
+  expect(mostAtOnce).toBe(1);
+  expect(second.warn).toHaveBeenCalledTimes(1);
+});
+
+test("of engines that ask at the same moment one leads", async () => {
+  const names = Array.from({ length: 8 }, (_, i) => `engine-${i}`);
+  const store = createStore(database);
+  const epochs = await Promise.all(
+    names.map((engine) =>
+      store.holdLease({
+        engine,
+        holder: randomUUID(),
+        ttlSecs: 5,
+        features: [],
+        capacity: { vcpus: 1, memoryMib: 1 },
+      }),
+    ),
+  );
+  expect(epochs.filter((epoch) => epoch !== undefined)).toHaveLength(1);
 });

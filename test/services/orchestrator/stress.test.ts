@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { ServiceError } from "../../../runtime/errors.ts";
 import type { SimulatedEngine } from "../../../services/orchestrator/engines/simulated.ts";
 import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
@@ -8,10 +8,16 @@ import { createSystem, type System } from "./support.ts";
 
 const SEED = Number(process.env.STRESS_SEED ?? 20261121);
 const CLIENTS = 16;
-const CALLS_EACH = 150;
-const NAMES = ["one", "two", "three"];
+const CALLS_EACH = 100;
+const NAMES = ["one", "two", "three", "four"];
 /** What a client may be told when others are at the same names. */
-const REFUSALS = ["SANDBOX_NOT_FOUND", "NAME_ALREADY_EXISTS", "INVALID_STATE_TRANSITION"];
+const REFUSALS = [
+  "SANDBOX_NOT_FOUND",
+  "NAME_ALREADY_EXISTS",
+  "INVALID_STATE_TRANSITION",
+  // Between the end of a frozen leader's lease and its heir.
+  "ORCHESTRATOR_UNREACHABLE",
+];
 
 let system: System | undefined;
 afterEach(() => system?.close());
@@ -73,12 +79,39 @@ async function trouble({ engine, database }: System, random: () => number, end: 
   engine.setAvailable(true);
 }
 
-/** Another orchestrator takes over from the first, half way, on the same engine. */
-async function handOver({ engine, orchestrate, stopFirst }: System): Promise<void> {
-  engine.close = async () => {};
-  await orchestrate(engine);
-  await pause(2_000);
-  await stopFirst();
+/** Another orchestrator takes over from the first, which stands still beyond its lease, on the same engine. */
+async function handOver(of: System): Promise<void> {
+  of.engine.close = async () => {};
+  await of.orchestrate(of.engine);
+  await pause(1_500);
+  const thaw = of.freezeFirst();
+  await expect.poll(() => epochOf(of), { timeout: 15_000 }).toBe(2);
+  await pause(500);
+  thaw();
+  await of.stopFirst();
+}
+
+async function epochOf({ database }: System): Promise<number | undefined> {
+  const [lease] = await database.query<{ epoch: number }>(
+    "SELECT epoch::int FROM orchestrator.leases",
+  );
+  return lease?.epoch;
+}
+
+/** Of four names' sandboxes so many have room at a time; the rest waits its turn. */
+const ROOM = 2;
+
+/** Most machines that were ever up at once, as they come up. */
+function countMachines(engine: SimulatedEngine): () => number {
+  let most = 0;
+  const { ensureRunning } = engine;
+  engine.ensureRunning = async (allocation, signal) => {
+    const instance = await ensureRunning.call(engine, allocation, signal);
+    const up = (await engine.list().catch(() => [])).filter(({ state }) => state === "running");
+    most = Math.max(most, up.length);
+    return instance;
+  };
+  return () => most;
 }
 
 /** Counts calls on a sandbox that begin while another one on it is under way. */
@@ -143,22 +176,38 @@ const RUN = "sr?(qe|[ef])";
 const HISTORY = new RegExp(`^C(${RUN})*(sr?q?)?D?$`);
 
 test(`clients at the same names with an engine in trouble (seed ${SEED}): all settles, and all agrees`, async () => {
-  const of = await createSystem();
+  const capacity = { vcpus: ROOM, memoryMib: 4_096 };
+  const of = await createSystem({ engine: { capacity } });
   system = of;
   const { engine, database } = of;
+  const mostUp = countMachines(engine);
   const overlaps = countOverlaps(engine);
   const random = randomFrom(SEED);
   const end = new AbortController();
   const troubled = trouble(of, random, end.signal);
   const handedOver = handOver(of);
   const clients = Array.from({ length: CLIENTS }, (_, i) => randomFrom(SEED + i + 1));
+  const waited = vi.spyOn(of.ctx.store, "reportPlacement");
+  // Before and while the leader stands still, and under its heir.
   const strange = await Promise.all(clients.map((own) => client(of, own)));
   await handedOver;
+  strange.push(...(await Promise.all(clients.map((own) => client(of, own)))));
   end.abort();
   await troubled;
+  expect(await epochOf(of)).toBe(2);
+  // As many are left as have room, so nothing has to wait any more.
+  const last = NAMES.slice(ROOM).map((name) =>
+    change.destroySandbox(of.ctx, of.caller, { name }).catch(() => undefined),
+  );
+  await Promise.all(last);
   expect(strange.flat()).toEqual([]);
   await settled(of);
   expect(overlaps()).toBe(0);
+  expect(mostUp()).toBeGreaterThan(0);
+  expect(mostUp()).toBeLessThanOrEqual(ROOM);
+  const reasons = waited.mock.calls.map(([, reason]) => reason);
+  expect(reasons).toContain("insufficient_capacity");
+  expect(reasons).toContain("scheduling");
 
   const rows = await living(of);
   const machines = await engine.list();

@@ -194,6 +194,21 @@ describe("with a living engine", () => {
   });
 });
 
+test("of two engines the one whose lease lives decides, whoever was seen later", async () => {
+  await setEngine(bench.database, { features: ["network"] });
+  await bench.database.query(
+    `INSERT INTO orchestrator.leases (engine, holder, epoch, expires_at, last_seen_at, features, vcpus, memory_mib)
+     VALUES ('gone', gen_random_uuid(), 1, now() - interval '1 s', now() + interval '1 day', '{}', 1, 1) RETURNING engine`,
+  );
+  const input = createInput({}, { start: true });
+  await expect(createSandbox(bench.ctx, caller, input)).resolves.toMatchObject({
+    status: "starting",
+  });
+  await bench.database.query(
+    "DELETE FROM orchestrator.leases WHERE engine = 'gone' RETURNING engine",
+  );
+});
+
 test("a spec that no list could carry is refused at its largest part; patches do not count", async () => {
   await setEngine(bench.database);
   const file = { path: "/f", content: "x".repeat(2_000_000) };

@@ -130,6 +130,27 @@ describe("what the engine reports", () => {
     });
   });
 
+  test("a stop that the engine did not get done ends failed", async () => {
+    const { id } = await sandboxIn("stopping");
+    const end = {
+      kind: "ended",
+      endedAt: null,
+      cause: "stop_failed",
+      message: "too long",
+    } as const;
+    expect(await report(bench.ctx, id, 1, end)).toBe(true);
+    expect(await change.getSandbox(bench.ctx, caller, { id })).toMatchObject({
+      status: "failed",
+      lastFailureMessage: "too long",
+    });
+  });
+
+  test("a start that is no longer wanted is not placed", async () => {
+    const { id } = await sandboxIn("starting");
+    await change.stopSandbox(bench.ctx, caller, { id });
+    expect(await report(bench.ctx, id, 1, { kind: "placed" })).toBe(false);
+  });
+
   test("a machine that comes up behind a stop does not run again", async () => {
     const { id } = await sandboxIn("starting");
     await change.stopSandbox(bench.ctx, caller, { id });
