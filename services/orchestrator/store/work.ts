@@ -52,20 +52,24 @@ export interface EndQuery {
   withoutEngine: boolean;
 }
 
-/** Organizations take turns, each with its oldest first. */
+// However many are due, only so many are sorted.
+const TAKING_TURNS = 1_000;
+
+/** Of those that are due for longest organizations take turns, each with its oldest first. */
 export async function listEnds(database: Database, query: EndQuery): Promise<EndingRun[]> {
   return database.query<EndingRun>(
-    `SELECT r.sandbox_id AS "sandboxId", r.generation, r.desired, r.placed_at IS NOT NULL AS placed,
-            CASE WHEN r.desired = 'stopped' THEN r.ms_left END AS "stopMsLeft"
+    `SELECT sandbox_id AS "sandboxId", generation, desired, placed_at IS NOT NULL AS placed,
+            CASE WHEN desired = 'stopped' THEN ms_left END AS "stopMsLeft"
      FROM (
-       SELECT *, row_number() OVER (PARTITION BY org_id ORDER BY due_at) AS turn,
-         greatest(0, extract(epoch FROM stop_admitted_at + $3::int * interval '1 second' - clock_timestamp()) * 1000)::int AS ms_left
-       FROM sandbox.runs
+       SELECT r.*, at.ms_left FROM sandbox.runs r
+       JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL,
+       LATERAL (SELECT greatest(0, extract(epoch FROM
+         r.stop_admitted_at + $3::int * interval '1 second' - now()) * 1000)::int AS ms_left) at
        WHERE ${ENDING} AND due_at <= now() AND sandbox_id <> ALL($2::uuid[])
-     ) r
-     JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL
-     WHERE NOT $4::boolean OR r.placed_at IS NULL OR r.ms_left = 0
-     ORDER BY r.turn, r.due_at LIMIT $1::int`,
+         AND (NOT $4::boolean OR r.placed_at IS NULL OR (desired = 'stopped' AND at.ms_left = 0))
+       ORDER BY due_at LIMIT ${TAKING_TURNS}
+     ) due
+     ORDER BY row_number() OVER (PARTITION BY org_id ORDER BY due_at), due_at LIMIT $1::int`,
     query.limit,
     query.busy,
     query.stopTimeoutSecs,

@@ -29,8 +29,11 @@ test("while the engine is away starts are `scheduling`, unplaced, and not tried 
   system = await createSystem();
   await running();
   const ensureRunning = vi.spyOn(system.engine, "ensureRunning");
+  const list = vi.spyOn(system.engine, "list");
   system.engine.setAvailable(false);
   const first = await system.create();
+  const heard = () => list.mock.settledResults.some(({ type }) => type === "rejected");
+  await expect.poll(heard, patient).toBe(true);
   const unplaced = () =>
     system.database.query(
       "SELECT 1 AS one FROM sandbox.runs r JOIN sandbox.sandboxes s ON s.id = r.sandbox_id WHERE placed_at IS NULL AND status_reason = 'scheduling'",

@@ -203,7 +203,6 @@ test(`clients at the same names with an engine in trouble (seed ${SEED}): all se
   expect(strange.flat()).toEqual([]);
   await settled(of);
   expect(overlaps()).toBe(0);
-  expect(mostUp()).toBeGreaterThan(0);
   expect(mostUp()).toBeLessThanOrEqual(ROOM);
   const reasons = waited.mock.calls.map(([, reason]) => reason);
   expect(reasons).toContain("insufficient_capacity");
