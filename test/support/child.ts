@@ -19,6 +19,12 @@ export interface ChildOptions {
 
 const AGAIN_MS = 250;
 
+/** What runs now; none of it outlives this process. */
+const living = new Set<ChildProcess>();
+process.on("exit", () => {
+  for (const child of living) child.kill("SIGKILL");
+});
+
 /** A program that is started, killed, frozen and started again, always with the same settings. */
 export class Child {
   readonly name: string;
@@ -56,7 +62,11 @@ export class Child {
     });
     closeSync(output);
     this.#process = child;
-    child.once("exit", () => this.#ended());
+    living.add(child);
+    child.once("exit", () => {
+      living.delete(child);
+      this.#ended();
+    });
   }
 
   signal(signal: NodeJS.Signals): void {

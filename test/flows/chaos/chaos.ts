@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { randomFrom } from "../../support/random.ts";
 import { runClient } from "./client.ts";
 import { callsAs } from "./http.ts";
@@ -11,6 +12,9 @@ import { type Blow, scheduleOf } from "./schedule.ts";
 import { settle } from "./settle.ts";
 import { type ChaosSystem, startSystem } from "./system.ts";
 
+/** Changes that each client makes before the first blow. */
+const WORK_EACH = 2;
+const BUSY_MS = 60_000;
 const PAUSE_MS = { simulated: 250, docker: 1_200 };
 
 /** One run: clients at work while processes are killed, then the invariants. */
@@ -38,6 +42,7 @@ export async function runChaos(
         signal: working.signal,
       }),
     );
+    await busy(journal, people.length * WORK_EACH);
     const targets = { children: system.children, setAvailable: system.host.setAvailable };
     await deal(scheduleOf(randomFrom(`${seed}/kills`), kills, engine), targets, (blow) => {
       dealt.push(blow);
@@ -63,6 +68,13 @@ export async function runChaos(
   } finally {
     await system.close();
   }
+}
+
+/** Returns when so many changes were acknowledged: then there is something to lose. */
+async function busy({ attempts }: Journal, acknowledged: number): Promise<void> {
+  const until = Date.now() + BUSY_MS;
+  const acked = () => attempts.filter(({ outcome }) => outcome === "acked").length;
+  while (acked() < acknowledged && Date.now() < until) await sleep(50);
 }
 
 function crashesOf({ children }: ChaosSystem): [string, number][] {
