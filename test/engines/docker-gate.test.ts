@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, it, vi } from "vitest";
 import { createDockerEngine } from "../../services/orchestrator/engines/docker/docker-engine.ts";
+import { tarOf } from "../../services/orchestrator/engines/docker/gate/tar.ts";
 import { type Allocation, EngineFailure } from "../../services/orchestrator/engines/engine.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES, loadImage } from "../support/images.ts";
@@ -206,6 +207,22 @@ describeWithDocker("docker engine: the gate before a network", ({ host, network 
     await start(poisoned);
     expect(await greets(poisoned, FORBIDDEN)).toBe(false);
     expect(await greets(poisoned, PUBLIC)).toBe(true);
+  });
+
+  it("is not overwritten by what is written to a sandbox's disk from outside", async () => {
+    const sandbox = networked();
+    await start(sandbox);
+    await engine.stop(sandbox, 0);
+    const machine = container(sandbox);
+    const volume = async () => (await machine.inspect()).Mounts.map(({ RW }) => RW);
+    expect(await volume()).toEqual([false]);
+    for (const name of ["dev/.sandgate/gate", "dev/.sandgate/other"]) {
+      const archive = tarOf([{ name, content: Buffer.from("#!/bin/sh\nexec sleep 1000\n") }]);
+      await expect(machine.putArchive(archive, { path: "/" }), name).rejects.toThrow(/read-only/);
+    }
+    expect(await start(nextStart(sandbox))).toMatchObject({ state: "running" });
+    expect(await greets(nextStart(sandbox), FORBIDDEN)).toBe(false);
+    expect(await greets(nextStart(sandbox), PUBLIC)).toBe(true);
   });
 
   it("kills what it cannot set rules for", async () => {
