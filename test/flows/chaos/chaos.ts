@@ -17,57 +17,57 @@ const WORK_EACH = 2;
 const BUSY_MS = 60_000;
 const PAUSE_MS = { simulated: 250, docker: 1_200 };
 
+type Print = (line: string) => void;
+
 /** One run: clients at work while processes are killed, then the invariants. */
-export async function runChaos(
-  options: ChaosOptions,
-  print: (line: string) => void,
-): Promise<Outcome> {
-  const { kills, seed, engine, settleSecs } = options;
-  print(`chaos: seed ${seed}, ${kills} kills, engine ${engine}`);
+export async function runChaos(options: ChaosOptions, print: Print): Promise<Outcome> {
+  print(`chaos: seed ${options.seed}, ${options.kills} kills, engine ${options.engine}`);
   const began = Date.now();
+  const say = (line: string) => print(`${secondsSince(began)} ${line}`);
   const system = await startSystem(options);
   try {
-    const journal = new Journal();
-    const dealt: Blow[] = [];
-    const working = new AbortController();
-    const people = await createPeople(system.databaseUrl, options.clients);
-    const clients = people.map(({ name, key }) =>
-      runClient({
-        name,
-        call: callsAs(system.url, key),
-        seed,
-        journal,
-        spec: system.host.spec,
-        pauseMs: PAUSE_MS[engine],
-        signal: working.signal,
-      }),
-    );
-    await busy(journal, people.length * WORK_EACH);
-    const targets = { children: system.children, setAvailable: system.host.setAvailable };
-    await deal(scheduleOf(randomFrom(`${seed}/kills`), kills, engine), targets, (blow) => {
-      dealt.push(blow);
-      print(`  ${secondsSince(began)} ${blow.kind} ${blow.victim} for ${blow.forMs} ms`);
-    });
-    working.abort();
-    await Promise.all(clients);
-    print(`  ${secondsSince(began)} settling`);
-    const facts = await settle(system, settleSecs * 1_000);
+    const { journal, dealt } = await workAndKill(system, options, say);
+    say("settling");
+    const facts = await settle(system, options.settleSecs * 1_000);
     const faults = broken(facts, journal);
-    const outcome = {
-      options,
-      dealt,
-      journal,
-      facts,
-      faults,
-      ms: Date.now() - began,
-      crashes: crashesOf(system),
-    };
+    const crashes = crashesOf(system);
+    const outcome = { options, dealt, journal, facts, faults, crashes, ms: Date.now() - began };
     for (const line of tell(outcome)) print(line);
-    if (options.keep) print(`  kept: ${system.dir}`);
+    if (options.keep) print(`kept: ${system.dir}`);
     return outcome;
   } finally {
     await system.close();
   }
+}
+
+async function workAndKill(system: ChaosSystem, options: ChaosOptions, say: Print) {
+  const { kills, seed, engine } = options;
+  const journal = new Journal();
+  const dealt: Blow[] = [];
+  const working = new AbortController();
+  const clients = await startClients(system, options, journal, working.signal);
+  await busy(journal, clients.length * WORK_EACH);
+  const targets = { children: system.children, setAvailable: system.host.setAvailable };
+  await deal(scheduleOf(randomFrom(`${seed}/kills`), kills, engine), targets, (blow) => {
+    dealt.push(blow);
+    say(`${blow.kind} ${blow.victim} for ${blow.forMs} ms`);
+  });
+  working.abort();
+  await Promise.all(clients);
+  return { journal, dealt };
+}
+
+async function startClients(
+  { url, databaseUrl, host: { spec } }: ChaosSystem,
+  { clients, seed, engine }: ChaosOptions,
+  journal: Journal,
+  signal: AbortSignal,
+): Promise<Promise<void>[]> {
+  const pauseMs = PAUSE_MS[engine];
+  const people = await createPeople(databaseUrl, clients);
+  return people.map(({ name, key }) =>
+    runClient({ name, call: callsAs(url, key), seed, journal, spec, pauseMs, signal }),
+  );
 }
 
 /** Returns when so many changes were acknowledged: then there is something to lose. */
