@@ -11,6 +11,9 @@ import { BEGINNING, positionAfter } from "./logs-conformance.ts";
 
 const T1 = "2026-11-21T08:15:30.000000005Z";
 const T2 = "2026-11-21T08:15:30.000000900Z";
+const T3 = "2026-11-21T08:15:31.000000000Z";
+/** The daemon makes pieces of this size. */
+const PIECE = 16 * 1024;
 
 type Output = Frame & { stream: keyof LogPosition };
 
@@ -77,21 +80,22 @@ describe("chunks", () => {
   // A long line, cut inside a character, then lines of both streams.
   const snow = Buffer.from("⛄");
   const log = [
-    frame("stdout", T1, Buffer.concat([Buffer.from("a".repeat(20)), snow.subarray(0, 1)])),
+    frame("stdout", T1, Buffer.concat([Buffer.from("a".repeat(PIECE - 1)), snow.subarray(0, 1)])),
     frame("stderr", T1, "fault\n"),
-    frame("stdout", T1, Buffer.concat([snow.subarray(1), Buffer.from("b")])),
-    frame("stdout", T1, "c\n"),
+    frame("stdout", T1, Buffer.concat([snow.subarray(1), Buffer.from("b".repeat(PIECE - 2))])),
+    // Its line break is lost in the daemon.
+    frame("stdout", T1, "c"),
     frame("stdout", T2, "next\n"),
     frame("stderr", T2, "unfinished sandgate: the workload ended with exit code 3\n"),
-    frame("stdout", T2, Buffer.from([0x41, 0xff, 0x42, 0xe2])),
+    frame("stdout", T3, Buffer.from([0x41, 0xff, 0x42, 0xe2])),
   ];
   const all = read(log);
 
   test("join what the daemon cut, and replace what is no UTF-8 and nothing else", () => {
     expect(all.map(({ source, text }) => [source, text])).toEqual([
-      ["stdout", "a".repeat(20)],
+      ["stdout", "a".repeat(PIECE - 1)],
       ["stderr", "fault\n"],
-      ["stdout", "⛄b"],
+      ["stdout", `⛄${"b".repeat(PIECE - 2)}`],
       ["stdout", "c\n"],
       ["stdout", "next\n"],
       ["stderr", "unfinished "],
@@ -103,13 +107,20 @@ describe("chunks", () => {
 
   test("are numbered by their time, those of one time in a row", () => {
     const offsets = all.filter(({ stream }) => stream === "stdout").map(({ offset }) => offset);
-    const [t1, t2] = [nanosOf(T1), nanosOf(T2)];
-    expect(offsets).toEqual([t1, t1 + 1n, t1 + 2n, t2, t2 + 1n, t2 + 2n]);
+    const [t1, t2, t3] = [nanosOf(T1), nanosOf(T2), nanosOf(T3)];
+    expect(offsets).toEqual([t1, t1 + 1n, t1 + 2n, t2, t3, t3 + 1n]);
   });
 
   test("come again behind every position as they would have come", () => {
     for (let count = 0; count <= all.length; count += 1)
       expect(read(log, positionAfter(all, count))).toEqual(all.slice(count));
+  });
+
+  test("that the daemon repeats are not", () => {
+    // From the beginning of a line, after the end of one.
+    for (const from of [0, 4, 6])
+      for (const to of [4, 5, 6, 7])
+        expect(read([...log.slice(0, to), ...log.slice(Math.min(from, to))])).toEqual(all);
   });
 
   test("of standard output are never the supervisor's", () => {

@@ -133,6 +133,30 @@ describeWithDocker("docker engine: logs", ({ host }) => {
     );
   });
 
+  test("a log that is rotated while it is read comes whole, and once", async () => {
+    const lines = 115_000;
+    // More than two of the daemon's files, all of them kept.
+    const rotating = script(
+      `seq ${lines} | while read -r i; do echo "$i ${"x".repeat(200)}"; done`,
+    );
+    await start(rotating);
+    const enough = new AbortController();
+    let last = 0;
+    const strays: string[] = [];
+    for await (const { text, source } of await engine.logs(
+      runOf(rotating),
+      BEGINNING,
+      enough.signal,
+    )) {
+      if (source === "system") continue;
+      const number = Number.parseInt(text, 10);
+      if (number !== last + 1) strays.push(`${number} after ${last}`);
+      last = number;
+      if (last === lines) enough.abort();
+    }
+    expect({ last, strays }).toEqual({ last: lines, strays: [] });
+  }, 120_000);
+
   test("a reader that does not read holds the daemon up, not the memory", async () => {
     const flood = script(
       "yes 0123456789012345678901234567890123456789 | head -c 20000000; echo done >/said",

@@ -13,7 +13,7 @@ const LINE_BREAK = 0x0a;
 
 interface StreamState {
   decoder: TextDecoder;
-  /** Offset and time of the last piece seen, delivered or not. */
+  /** Offset and time of the last piece seen, delivered or not; they go back where the daemon repeats itself. */
   offset: bigint;
   time: bigint;
   /** That was a piece of a line which goes on. */
@@ -24,7 +24,9 @@ interface StreamState {
  * Makes chunks of one reading's frames and leaves out those that were delivered before. A piece's offset is its time in
  * nanoseconds; those of one time, as the pieces of a long line are, follow each other by one. A reading must begin
  * before the position by more than any line has pieces: then offsets come out the same again, and a character that
- * the daemon cut in two is whole again, though its first half was delivered with the piece before.
+ * the daemon cut in two is whole again, though its first half was delivered with the piece before. Frames that are no newer
+ * than those before them in their stream are taken for repeats, which a daemon that rotates its files may send; so what is
+ * written after the host's clock was set back is not seen until it has caught up.
  */
 export class ChunkReader {
   readonly #after: LogPosition;
@@ -34,10 +36,19 @@ export class ChunkReader {
     this.#after = { ...after };
   }
 
+  /** Whether a frame is newer than all that were read. */
+  isNews(stream: keyof LogPosition, { payload }: Frame): boolean {
+    return readTime(payload).time > this.#streams[stream].time;
+  }
+
   /** The chunks of one frame: none, one, or two where the supervisor's line follows an unfinished one. */
   read(stream: keyof LogPosition, { payload }: Frame): LogChunk[] {
-    const state = this.#streams[stream];
     const { time, begin } = readTime(payload);
+    const before = this.#streams[stream];
+    // Only the pieces of one line share a time.
+    const isRepeat = time < before.time || (time === before.time && !before.isOpen);
+    if (isRepeat) this.#streams[stream] = newStream();
+    const state = this.#streams[stream];
     const bytes = payload.subarray(begin);
     const text = state.decoder.decode(bytes, { stream: true });
     const isBroken = bytes.at(-1) === LINE_BREAK;
@@ -69,7 +80,9 @@ export class ChunkReader {
     const state = this.#streams[stream];
     const offset = time > state.offset ? time : state.offset + 1n;
     state.offset = offset;
-    return offset > this.#after[stream] ? [{ source, stream, offset, time, text }] : [];
+    if (offset <= this.#after[stream]) return [];
+    this.#after[stream] = offset;
+    return [{ source, stream, offset, time, text }];
   }
 }
 

@@ -15,7 +15,9 @@ const MAX_PAYLOAD = 64 * 1024 * 1024;
  * length, big-endian, then the payload. Each frame has been one write of the daemon's.
  * @throws Error where the bytes are no frames, and whatever the stream throws
  */
-export async function* frames(source: AsyncIterable<Buffer>): AsyncGenerator<Frame> {
+export async function* frames(
+  source: AsyncIterable<Buffer> | Iterable<Buffer>,
+): AsyncGenerator<Frame> {
   let rest: Buffer[] = [];
   let held = 0;
   let wanted = HEAD;

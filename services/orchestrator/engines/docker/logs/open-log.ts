@@ -1,8 +1,9 @@
-import type { Readable } from "node:stream";
+import type { IncomingMessage } from "node:http";
 import { EngineUnavailable, type LoggedRun, type LogPosition } from "../../engine.ts";
-import { isStatus, translate } from "../call.ts";
+import { call, isStatus, translate } from "../call.ts";
 import type { DockerContext } from "../context.ts";
 import { findMachine, type Machine } from "../machines.ts";
+import { type Frame, frames } from "./frames.ts";
 import { nanosOfDate, sinceOf } from "./timestamps.ts";
 
 const ANSWER_MS = 5_000;
@@ -10,7 +11,8 @@ const SECOND = 1_000_000_000n;
 
 /** One reading of a run's log. */
 export interface OpenLog {
-  stream: Readable;
+  containerId: string;
+  stream: IncomingMessage;
   /** The machine had ended before, so that the end of the stream is the end of the log. */
   whole: boolean;
 }
@@ -32,7 +34,8 @@ export async function openLog(
   const since = sinceOf(beginOf(run, machine, after));
   try {
     const stream = await request(ctx, machine.containerId, since, signal);
-    return { stream, whole: machine.instance.state === "ended" };
+    const { containerId } = machine;
+    return { containerId, stream, whole: machine.instance.state === "ended" };
   } catch (error) {
     // Gone, or being removed.
     if (isStatus(error, 404) || isStatus(error, 409)) return undefined;
@@ -58,22 +61,38 @@ function beginOfRun({ generation, admittedAt }: LoggedRun, startedAt: Date): big
   return nanosOfDate(admittedAt);
 }
 
+const WANTED = { stdout: true, stderr: true, timestamps: true } as const;
+
+/** The newest frame of a machine's log; undefined: it has none. */
+export async function newestFrame(
+  { docker }: DockerContext,
+  containerId: string,
+  signal: AbortSignal,
+): Promise<Frame | undefined> {
+  const bytes = await call(
+    (options) => docker.getContainer(containerId).logs({ ...WANTED, tail: 1, ...options }),
+    { signal, timeoutMs: ANSWER_MS },
+  );
+  for await (const frame of frames([bytes])) return frame;
+  return undefined;
+}
+
 // The answer is bounded in time; what follows it is meant to last.
 async function request(
-  ctx: DockerContext,
+  { docker }: DockerContext,
   containerId: string,
   since: string,
   signal: AbortSignal,
-): Promise<Readable> {
+): Promise<IncomingMessage> {
   const late = new AbortController();
   const error = new EngineUnavailable(`Docker did not answer within ${ANSWER_MS / 1000} s`);
   const timer = setTimeout(() => late.abort(error), ANSWER_MS);
   const abortSignal = AbortSignal.any([signal, late.signal]);
-  const wanted = { stdout: true, stderr: true, timestamps: true, follow: true as const, since };
+  const wanted = { ...WANTED, follow: true as const, since };
   try {
-    const stream = await ctx.docker.getContainer(containerId).logs({ ...wanted, abortSignal });
+    const stream = await docker.getContainer(containerId).logs({ ...wanted, abortSignal });
     // With `follow` the daemon's answer is handed over as it comes, which the types do not say.
-    return stream as Readable;
+    return stream as IncomingMessage;
   } catch (failure) {
     signal.throwIfAborted();
     throw late.signal.aborted ? error : translate(failure);

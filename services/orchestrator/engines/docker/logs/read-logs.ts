@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   EngineUnavailable,
@@ -9,7 +10,9 @@ import { DockerError, translate } from "../call.ts";
 import type { DockerContext } from "../context.ts";
 import { ChunkReader } from "./chunks.ts";
 import { frames } from "./frames.ts";
-import { type OpenLog, openLog } from "./open-log.ts";
+import { Freshness } from "./freshness.ts";
+import { newestFrame, type OpenLog, openLog } from "./open-log.ts";
+import { noticeSilence } from "./silence.ts";
 
 /** How long the daemon may be away, or come back and break off again, before a reader is told. */
 const PATIENCE_MS = 30_000;
@@ -33,6 +36,9 @@ export async function readLogs(
   return new LogFollower(ctx, run, after, signal, patienceMs).chunks(first);
 }
 
+/** A reading that the daemon, or its reader, let fall behind: the next one begins where it is. */
+const BEHIND = new Error("the reading fell behind");
+
 /** Reads one run's log, and takes it up again where a reading breaks off. */
 class LogFollower {
   readonly #ctx: DockerContext;
@@ -40,6 +46,7 @@ class LogFollower {
   readonly #position: LogPosition;
   readonly #signal: AbortSignal;
   readonly #patienceMs: number;
+  readonly #freshness = new Freshness();
   /** Readings since the last good one, and when that one broke off. */
   #fruitless = 0;
   #since = 0;
@@ -62,18 +69,25 @@ class LogFollower {
     for (let log = first; log && !this.#signal.aborted; log = await this.#reopen()) {
       const broken = yield* this.#reading(log);
       if (this.#signal.aborted || (log.whole && broken === undefined)) return;
-      await this.#pause(broken);
+      // Another reading at once, if this one brought anything.
+      if (broken !== BEHIND || this.#fruitless > 0) await this.#pause(broken);
+      this.#fruitless = Math.max(1, this.#fruitless);
     }
   }
 
   /** @returns why it broke off; undefined: it came to its end */
-  async *#reading({ stream, whole }: OpenLog): AsyncGenerator<LogChunk, unknown> {
+  async *#reading({ containerId, stream, whole }: OpenLog): AsyncGenerator<LogChunk, unknown> {
     const reader = new ChunkReader(this.#position);
     const began = performance.now();
+    const check = () => void this.#checkBehind(containerId, reader, stream);
+    this.#freshness.opened(stream.headers.date);
     try {
-      for await (const frame of frames(stream)) {
+      for await (const frame of frames(noticeSilence(stream, check))) {
         if (frame.stream === "daemon") throw new Error(frame.payload.toString());
-        yield* this.#delivered(reader.read(frame.stream, frame));
+        for (const chunk of this.#delivered(reader.read(frame.stream, frame))) {
+          yield chunk;
+          if (this.#freshness.isLate(chunk.time)) return BEHIND;
+        }
       }
       if (whole) yield* this.#delivered(reader.end());
       return undefined;
@@ -82,6 +96,17 @@ class LogFollower {
     } finally {
       stream.destroy();
       if (performance.now() - began > GOOD_MS) this.#fruitless = 0;
+    }
+  }
+
+  // A daemon that has rotated its files may go on to look at an old one.
+  async #checkBehind(containerId: string, reader: ChunkReader, stream: IncomingMessage) {
+    try {
+      const newest = await newestFrame(this.#ctx, containerId, this.#signal);
+      if (!newest || newest.stream === "daemon") return;
+      if (reader.isNews(newest.stream, newest)) stream.destroy(BEHIND);
+    } catch {
+      // The daemon is away: the reading itself will tell.
     }
   }
 
