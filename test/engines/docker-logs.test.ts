@@ -117,7 +117,7 @@ describeWithDocker("docker engine: logs", ({ host }) => {
   }
 
   test("a daemon that stays away is EngineUnavailable, at once for who begins to read", async () => {
-    const idle = script("echo here");
+    const idle = script("echo here; exec sleep 1000");
     await start(idle);
     // Of the engine's context it is only these two that are used.
     const ctx = { docker: connectDocker({ host: socket.host }), installationId } as DockerContext;

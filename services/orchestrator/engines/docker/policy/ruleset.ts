@@ -52,7 +52,7 @@ export function ruleset(network: EngineSpec["network"], facts: NetworkFacts): st
     `delete table ${TABLE}`,
     `table ${TABLE} {`,
     ...sets(facts),
-    ...chain("refuse", REFUSE),
+    ...chain("refuse", ["reject with icmpx admin-prohibited"]),
     ...chain("ignore", ["drop"]),
     ...chain("admit", admit(network.maxConnections)),
     ...chain("egress", chainOf(policy, "egress")),
@@ -64,9 +64,6 @@ export function ruleset(network: EngineSpec["network"], facts: NetworkFacts): st
     "",
   ].join("\n");
 }
-
-// A client that connects takes an ICMP error for a passing one, and tries on for a second.
-const REFUSE = ["meta l4proto tcp reject with tcp reset", "reject with icmpx admin-prohibited"];
 
 function sets({ hosts, neighbours, resolvers }: NetworkFacts): string[] {
   const host = withEmbedded(sorted(hosts));
