@@ -34,8 +34,11 @@ export async function startMachine(
     signal,
   );
   await checkPrograms(machine, diskOf(ctx, machine, allocation, signal), allocation);
-  if (allocation.spec.network.enabled) await joinNetwork(ctx, machine, signal);
-  if (isGated(configuredEntrypoint(machine))) await readyGate(ctx, machine, signal);
+  const isHeld = isGated(configuredEntrypoint(machine));
+  await Promise.all([
+    allocation.spec.network.enabled ? joinNetwork(ctx, machine, signal) : undefined,
+    isHeld ? readyGate(ctx, machine, signal) : undefined,
+  ]);
   await start(ctx, machine, signal);
   const begun = await inspectMachine(ctx, machine.containerId, { signal });
   if (!begun) throw new EngineUnavailable("the machine vanished while it was started");

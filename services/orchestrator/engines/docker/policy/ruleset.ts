@@ -42,14 +42,12 @@ const RESOLVER = "127.0.0.11";
 const CONNECTIONS_MAX = 0xffff_ffff;
 
 /**
- * A sandbox's whole ruleset, for `nft -f`: one transaction that replaces what stood before. Pure.
+ * A sandbox's whole ruleset: the table, as `nft -f` reads it. Pure.
  * @throws EngineFailure where the policy cannot be expressed
  */
 export function ruleset(network: EngineSpec["network"], facts: NetworkFacts): string {
   const policy = network.policy ?? DEFAULT_POLICY;
   return [
-    `table ${TABLE}`,
-    `delete table ${TABLE}`,
     `table ${TABLE} {`,
     ...sets(facts),
     ...chain("refuse", ["reject with icmpx admin-prohibited"]),
