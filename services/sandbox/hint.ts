@@ -1,19 +1,27 @@
 /**
- * Coalesces calls: `send` runs once a few milliseconds after the first of them. A hint that fails
- * is only late work, so its error goes to `onError` and nowhere else.
+ * Coalesces calls: the first is sent at once, those that come within a few milliseconds of it become one more.
+ * A hint that fails is only late work, so its error goes to `onError` and nowhere else.
  */
 export function createHint(
   send: () => Promise<void>,
   onError: (error: unknown) => void,
   delayMs = 2,
 ): () => void {
-  let waiting = false;
-  return () => {
-    if (waiting) return;
-    waiting = true;
+  let resting = false;
+  let again = false;
+  const hint = () => {
+    if (resting) {
+      again = true;
+      return;
+    }
+    resting = true;
+    send().catch(onError);
     setTimeout(() => {
-      waiting = false;
-      send().catch(onError);
+      resting = false;
+      if (!again) return;
+      again = false;
+      hint();
     }, delayMs).unref();
   };
+  return hint;
 }

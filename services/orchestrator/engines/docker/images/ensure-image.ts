@@ -67,8 +67,11 @@ async function obtain(
   signal.throwIfAborted();
   if (isPrivateName(reference)) throw new EngineFailure(`image '${reference.text}' does not exist`);
   const kept = registry.mode === "inline" ? privateName(reference, registry) : undefined;
-  await settlePrivatePull(docker, reference);
-  const open = await findImage(docker, reference, { signal });
+  const [left, found] = await Promise.all([
+    settlePrivatePull(docker, reference),
+    findImage(docker, reference, { signal }),
+  ]);
+  const open = left ? await findImage(docker, reference, { signal }) : found;
   if (policy !== "always") {
     const local = (kept && (await findImage(docker, kept, { signal }))) ?? open;
     if (local) return { image: local, pulled: false };
