@@ -10,8 +10,8 @@ import { IMAGES, loadImage } from "../test/support/images.ts";
 import { median, summary, timed } from "./support/measure.ts";
 import { startBenchProgram } from "./support/program.ts";
 
-const ROUNDS = Number(process.argv[2] ?? 20);
-const WARM_UP = 3;
+const ROUNDS = Number(process.argv[2] ?? 30);
+const WARM_UP = 10;
 const MIB = 1024 * 1024;
 const PATH = "/v1/sandboxes?start=true&wait_for=running";
 
