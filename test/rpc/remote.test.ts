@@ -22,24 +22,31 @@ function clientOf(port: number, pingMs?: number) {
   return createClient(SandboxService, transport);
 }
 
+interface SilentProcess {
+  child: ChildProcess;
+  /** Resolves when it has been called so many times. */
+  called(times: number): Promise<void>;
+}
+
 /** A process that takes calls and never answers them. */
-async function startSilentProcess(port: number): Promise<ChildProcess> {
+async function startSilentProcess(port: number): Promise<SilentProcess> {
   const script = `
     const server = require("node:http2").createServer();
     server.on("stream", () => console.log("called"));
     server.listen(${port}, "127.0.0.1", () => console.log("listening"));`;
   const child = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
   cleanups.push(() => child.kill("SIGKILL"));
-  await said(child, "listening");
-  return child;
+  let said = "";
+  child.stdout.on("data", (chunk) => {
+    said += chunk;
+  });
+  const count = (word: string) => said.split(word).length - 1;
+  await expect.poll(() => count("listening"), PATIENT).toBe(1);
+  const called = (times: number) => expect.poll(() => count("called"), PATIENT).toBe(times);
+  return { child, called };
 }
 
-async function said(child: ChildProcess, word: string): Promise<void> {
-  for (;;) {
-    const [chunk] = await once(child.stdout ?? child, "data");
-    if (String(chunk).includes(word)) return;
-  }
-}
+const PATIENT = { timeout: 15_000 };
 
 async function failure(call: Promise<unknown>): Promise<ConnectError> {
   return call.then(
@@ -52,13 +59,12 @@ const named = (value: string) => ({ key: { key: { case: "name", value } } }) as 
 
 test("a process that is killed breaks its calls off as Unavailable, and names no host", async () => {
   const port = await freePort();
-  const child = await startSilentProcess(port);
+  const { child, called } = await startSilentProcess(port);
   const calls = [
     clientOf(port).startSandbox(named("box"), { timeoutMs: 20_000 }),
     clientOf(port).watchSandboxes({}, { timeoutMs: 20_000 })[Symbol.asyncIterator]().next(),
   ].map(failure);
-  await said(child, "called");
-  await said(child, "called").catch(() => undefined);
+  await called(2);
   child.kill("SIGKILL");
   for (const { code, rawMessage } of await Promise.all(calls))
     expect({ code, rawMessage }).toEqual({
@@ -69,10 +75,10 @@ test("a process that is killed breaks its calls off as Unavailable, and names no
 
 test("a process that is frozen does not hold a call without a deadline", async () => {
   const port = await freePort();
-  const child = await startSilentProcess(port);
+  const { child, called } = await startSilentProcess(port);
   const client = clientOf(port, 200);
   const stream = failure(client.watchSandboxes({})[Symbol.asyncIterator]().next());
-  await said(child, "called");
+  await called(1);
   child.kill("SIGSTOP");
   expect((await stream).code).toBe(Code.Unavailable);
   // A new connection is taken by the kernel alone, so the deadline is what is left.
