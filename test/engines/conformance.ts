@@ -68,6 +68,21 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
       expect(await listed(allocation)).toEqual(first);
     });
 
+    it("with nothing to run, which only the image could tell, counts as done from its start", async () => {
+      const { runtime } = allocate().spec;
+      const allocation = allocate({
+        lifecycle: { idleTimeoutSecs: 60 },
+        runtime: { ...runtime, cmd: [] },
+      });
+      const { startedAt, workloadEndedAt } = await start(allocation);
+      expect(workloadEndedAt).toEqual(startedAt);
+      expect(await listed(allocation)).toMatchObject({ workloadEndedAt: startedAt });
+      await engine.stop(allocation, 0);
+      const again = await start(nextStart(allocation));
+      expect(again.startedAt).not.toEqual(startedAt);
+      expect(again.workloadEndedAt).toEqual(again.startedAt);
+    });
+
     it("that cannot succeed is an EngineFailure, and so is its repetition", async () => {
       const allocation = harness.thatFails(allocate());
       await expect(start(allocation)).rejects.toBeInstanceOf(EngineFailure);

@@ -7,6 +7,7 @@ import { WorkloadEnds } from "../../services/orchestrator/engines/docker/workloa
 const SENTENCE = "sandgate: the workload ended with exit code 3";
 const ENDED = new Date("2026-11-21T08:00:05.123Z");
 const watched = {
+  isEmpty: false,
   containerId: "some",
   instance: {
     sandboxId: "some",

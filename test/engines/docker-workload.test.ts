@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { supervisor } from "../../services/orchestrator/engines/docker/supervisor.ts";
+import { EngineFailure } from "../../services/orchestrator/engines/engine.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES } from "../support/images.ts";
 import { allocate, nextStart } from "./allocations.ts";
@@ -133,6 +134,15 @@ describeWithDocker("docker engine: workloads", ({ host }) => {
       await expect(start(shell)).rejects.toThrow('shell "/bin/zsh" is not in the image');
       const user = allocate({ image, runtime: { user: "nobody-here" } });
       await expect(start(user)).rejects.toThrow('user "nobody-here" is not in the image');
+    });
+
+    it("fails for a working directory that cannot be made", async () => {
+      const failure = (workdir: string) =>
+        start(allocate({ runtime: { workdir } })).catch((error: unknown) => error);
+      expect(await failure("/etc/passwd")).toEqual(
+        new EngineFailure('workdir: "/etc/passwd" is not a directory'),
+      );
+      expect(await failure("/etc/passwd/x")).toBeInstanceOf(EngineFailure);
     });
   });
 

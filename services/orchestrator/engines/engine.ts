@@ -201,7 +201,8 @@ export interface Instance {
   outOfMemory: boolean;
   /**
    * When the workload of a running machine ended, by the engine's clock; null while it runs, and where nobody
-   * needs to know: without a workload, or without an idle time-out.
+   * needs to know: without a workload, or without an idle time-out. Its start, where `cmd: []` leaves it to the image
+   * whether there is a workload, and there is none.
    */
   workloadEndedAt: Date | null;
 }

@@ -66,6 +66,8 @@ interface Machine {
   instance: Instance;
   room: Capacity;
   output: SimulatedOutput;
+  /** An override with nothing in it, and no image that could have a command of its own. */
+  isEmpty: boolean;
   starting: boolean;
   /** Ends it by itself. */
   timer?: NodeJS.Timeout;
@@ -105,7 +107,13 @@ class Simulation implements Engine {
     for (const instance of initial) {
       const output = new SimulatedOutput();
       if (instance.state === "ended") output.end();
-      this.#machines.set(instance.sandboxId, { instance, room: NONE, output, starting: false });
+      this.#machines.set(instance.sandboxId, {
+        instance,
+        room: NONE,
+        output,
+        isEmpty: false,
+        starting: false,
+      });
     }
   }
 
@@ -247,6 +255,7 @@ class Simulation implements Engine {
     const machine: Machine = {
       instance: { sandboxId, generation, state: "created", ...nothing },
       room: { vcpus, memoryMib },
+      isEmpty: spec.runtime.entrypoint === null && spec.runtime.cmd?.length === 0,
       output: new SimulatedOutput(),
       starting: true,
     };
@@ -276,7 +285,9 @@ class Simulation implements Engine {
     this.#answer();
     if (this.#machines.get(sandboxId) !== machine)
       throw new EngineUnavailable("the machine was removed while it was started");
-    machine.instance = { ...machine.instance, state: "running", startedAt: new Date() };
+    const startedAt = new Date();
+    const workloadEndedAt = machine.isEmpty ? startedAt : null;
+    machine.instance = { ...machine.instance, state: "running", startedAt, workloadEndedAt };
     this.#changes.emit("change", sandboxId);
   }
 

@@ -1,7 +1,7 @@
 import type { ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Allocation, EngineSpec } from "../engine.ts";
 import type { InitProgram } from "./init.ts";
-import { hostnameOf, LABELS, networkName } from "./names.ts";
+import { hostnameOf, LABELS, NO_WORKLOAD, networkName } from "./names.ts";
 import { extraHosts } from "./patches/steps.ts";
 
 const MIB = 1024 * 1024;
@@ -25,6 +25,8 @@ export interface Launch {
   init: boolean;
   /** Its end is written to standard error; see saysWorkloadEnded. */
   hasWorkload: boolean;
+  /** It has none, which only its image could tell; see turnedOutEmpty. */
+  isEmpty: boolean;
   /** An init of the image's own is PID 1. */
   ownInit?: InitProgram;
 }
@@ -66,18 +68,19 @@ export function containerOptions(
 function labels(
   allocation: Allocation,
   installationId: string,
-  { hasWorkload }: Launch,
+  { hasWorkload, isEmpty }: Launch,
 ): Record<string, string> {
   const { labels, lifecycle, runtime } = allocation.spec;
   const own = Object.entries(labels);
-  const isWatched = hasWorkload && (lifecycle.idleTimeoutSecs ?? 0) > 0;
+  const isTimed = (lifecycle.idleTimeoutSecs ?? 0) > 0;
   return {
     ...Object.fromEntries(own.map(([key, value]) => [`${LABELS.ofSandbox}${key}`, value])),
     [LABELS.installation]: installationId,
     [LABELS.sandbox]: allocation.sandboxId,
     [LABELS.organization]: allocation.orgId,
     ...(runtime.logLevel === null ? {} : { [LABELS.logLevel]: runtime.logLevel }),
-    ...(isWatched ? { [LABELS.watched]: "true" } : {}),
+    ...(isTimed && hasWorkload ? { [LABELS.watched]: "true" } : {}),
+    ...(isTimed && isEmpty ? { [LABELS.watched]: NO_WORKLOAD } : {}),
   };
 }
 

@@ -9,8 +9,9 @@ import { findMachine, inspectMachine, type Machine } from "./machines.ts";
 import { formatName } from "./names.ts";
 import { prepareMachine } from "./patches/prepare-machine.ts";
 import { needsPreparation, searchPath } from "./patches/steps.ts";
+import { startFault } from "./start-faults.ts";
 import { supervisor } from "./supervisor.ts";
-import { directCommand, type ImageConfig, workloadOf } from "./workload.ts";
+import { directCommand, type ImageConfig, turnedOutEmpty, workloadOf } from "./workload.ts";
 
 /** How a container is to run an image. @param hasInit the daemon has an init of its own */
 type Launcher = (image: ImageConfig, hasInit: boolean) => Launch;
@@ -32,7 +33,8 @@ export async function createMachine(
     const workload = workloadOf(spec.runtime, image);
     if (spec.init) return initLaunch(allocation, image, init ?? likelyInit(spec.init), workload);
     const hasWorkload = workload.length > 0;
-    return { ...supervisor(hasInit), cmd: workload, init: hasInit, hasWorkload };
+    const isEmpty = turnedOutEmpty(spec.runtime, workload);
+    return { ...supervisor(hasInit), cmd: workload, init: hasInit, hasWorkload, isEmpty };
   });
 }
 
@@ -49,7 +51,7 @@ export async function createDirectMachine(
     const entrypoint = directCommand(allocation.spec.runtime, image);
     if (entrypoint.length === 0)
       throw new EngineFailure("the image has neither /bin/sh nor a command: nothing can run");
-    return { entrypoint, cmd: [], env: {}, init, hasWorkload: false };
+    return { entrypoint, cmd: [], env: {}, init, hasWorkload: false, isEmpty: false };
   });
 }
 
@@ -99,8 +101,8 @@ async function createOrFind(
   } catch (error) {
     // The name is taken: by a call that was cut off after its work was done.
     if (isStatus(error, 409)) return await foundInstead(ctx, allocation, signal);
-    if (error instanceof DockerError && error.status < 500) throw new EngineFailure(error.message);
-    throw error;
+    if (!(error instanceof DockerError)) throw error;
+    throw error.status < 500 ? new EngineFailure(error.message) : startFault(error);
   }
 }
 

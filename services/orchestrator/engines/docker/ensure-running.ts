@@ -5,7 +5,7 @@ import { createMachine } from "./create-machine.ts";
 import { isGated, needsGate } from "./gate/gated.ts";
 import { openGate } from "./gate/open-gate.ts";
 import { findMachine, inspectMachine, type Machine } from "./machines.ts";
-import { formatName, LABELS, type MachineName } from "./names.ts";
+import { formatName, LABELS, type MachineName, NO_WORKLOAD } from "./names.ts";
 import { needsPreparation } from "./patches/steps.ts";
 import { startMachine } from "./start-machine.ts";
 import { removeContainer, stopContainer } from "./stop-and-remove.ts";
@@ -32,8 +32,9 @@ export async function ensureRunning(
 
 function withWorkloadEnd({ workloads }: DockerContext, machine: Machine): Instance {
   const { containerId, container, instance } = machine;
-  const isWatched = instance.state === "running" && LABELS.watched in container.Config.Labels;
-  return isWatched ? workloads.see({ containerId, instance }) : instance;
+  const watched = container.Config.Labels[LABELS.watched];
+  if (instance.state !== "running" || watched === undefined) return instance;
+  return workloads.see({ containerId, instance, isEmpty: watched === NO_WORKLOAD });
 }
 
 async function machineFor(

@@ -4,7 +4,7 @@ import { type Allocation, EngineFailure, type EngineSpec } from "../engine.ts";
 import type { Launch } from "./container-options.ts";
 import { type Disk, whyNotRunnable } from "./find-program.ts";
 import { besideInit, isSupervised, SUPERVISOR_NEEDS, splitBesideInit } from "./supervisor.ts";
-import type { ImageConfig } from "./workload.ts";
+import { type ImageConfig, turnedOutEmpty } from "./workload.ts";
 
 /** A program of the image that is PID 1, and what it takes for that. */
 export interface InitProgram {
@@ -58,7 +58,7 @@ export function initLaunch(
   { spec }: Allocation,
   image: ImageConfig,
   ownInit: InitProgram,
-  workload: readonly string[],
+  workload: string[],
 ): Launch {
   const { init, runtime } = spec;
   const user = runtime.user ?? (workload.length > 0 ? image.user : "");
@@ -70,7 +70,8 @@ export function initLaunch(
   const own = Object.fromEntries((init?.env ?? []).map(({ key, value }) => [key, value]));
   const env = { ...ownInit.env, ...own };
   const how = workload.length > 0 ? besideInit(words, workload) : { entrypoint: words, cmd: [] };
-  return { ...how, env, init: false, hasWorkload: workload.length > 0, ownInit };
+  const isEmpty = turnedOutEmpty(runtime, workload);
+  return { ...how, env, init: false, hasWorkload: workload.length > 0, isEmpty, ownInit };
 }
 
 const ROOTS = ["", "root", "0", "0:0", "root:root"];

@@ -11,6 +11,9 @@ export const LABELS = {
   ofSandbox: "dev.sandgate.label.",
 } as const;
 
+/** `watched` of a sandbox whose image turned out to leave it nothing to run: over from its start. */
+export const NO_WORKLOAD = "none";
+
 /**
  * What a container's name says: `sbx-<sandbox id>-<generation>`, and from the rename for a restart
  * until it has come up `…-after-<start of the run before>`. A container that still has that start time has

@@ -31,6 +31,10 @@ const SENTENCES: [RegExp, (found: string) => string][] = [
   ],
   [/exec: ("[^"]+"): .*not found/, (command) => `command ${command} is not in the image`],
   [/exec: ("[^"]+"): permission denied/, (command) => `command ${command} is not executable`],
+  [
+    /Cannot mkdir: (.+?) is not a directory/,
+    (path) => `workdir: ${JSON.stringify(path)} is not a directory`,
+  ],
   [/(no space left on device)/, () => "there is no space left on the host"],
   [/(OOM-killed)/, () => "the memory is too little to start at all"],
 ];

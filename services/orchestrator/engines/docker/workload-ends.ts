@@ -11,6 +11,8 @@ const TAIL = 200;
 export interface Watched {
   containerId: string;
   instance: Instance;
+  /** There is no workload: it counts as ended when the machine came up. */
+  isEmpty: boolean;
 }
 
 interface Follower {
@@ -34,6 +36,8 @@ export class WorkloadEnds {
 
   /** The machine with what is known of its workload; follows it from now on. */
   see(watched: Watched): Instance {
+    if (watched.isEmpty)
+      return { ...watched.instance, workloadEndedAt: watched.instance.startedAt };
     const key = keyOf(watched);
     const follower = this.#followers.get(key) ?? this.#follow(key, watched);
     return { ...watched.instance, workloadEndedAt: follower.endedAt };

@@ -24,6 +24,14 @@ export function workloadOf(runtime: EngineSpec["runtime"], image: ImageConfig): 
   return [...(entrypoint ?? image.entrypoint), ...(cmd ?? imageCmd)];
 }
 
+/**
+ * Whether only the image could tell that there is nothing to run: `cmd` is [] and the image has no entrypoint. From the spec
+ * alone nobody knows that such a sandbox idles. Pure.
+ */
+export function turnedOutEmpty(runtime: EngineSpec["runtime"], workload: string[]): boolean {
+  return workload.length === 0 && runtime.entrypoint === null && runtime.cmd !== null;
+}
+
 /** What an image without a shell runs as the machine itself; empty: there is nothing to run. Pure. */
 export function directCommand(runtime: EngineSpec["runtime"], image: ImageConfig): string[] {
   const overridden = runtime.cmd !== null || runtime.entrypoint !== null;
