@@ -18,18 +18,17 @@ export interface Running {
 /** What a person at the terminal has to know, the line for a first sandbox last. */
 export function banner(running: Running): string {
   const { url, rpc, engine, config } = running;
+  const policies = policiesOf(engine);
   const facts = [
     ["Address", `${url} (reference: ${url}/docs)`],
     ["Engine", `${engine.engine.name}: ${engine.why}`],
-    ...(engine.network?.state === "enforced"
-      ? [["Network", `policies are enforced ${engine.network.why}`]]
-      : []),
+    ...(policies ? [["Network", policies]] : []),
     ["Data", config.dataDir],
     ["Database", config.databaseUrl ? "DATABASE_URL" : "its own PostgreSQL, with the data"],
     ...(rpc ? [["RPC", `${rpc} (Connect, gRPC and gRPC-Web)`]] : []),
     ...keyFacts(running),
   ].map(([name, value]) => `  ${name?.padEnd(10)}${value}`);
-  const warning = warningOf(engine).map((line) => styleText(["bold", "red"], line));
+  const warning = warningOf(engine);
   const parts = ["Sandgate is ready.", facts, warning, "Make a sandbox:", curlLine(running)];
   const paragraphs = parts.map((part) => [part].flat()).filter((lines) => lines.length > 0);
   return `\n${paragraphs.map((lines) => lines.join("\n")).join("\n\n")}\n`;
@@ -49,8 +48,15 @@ function keyFacts({ bootstrap, config, keyFile }: Running): [string, string][] {
   return facts;
 }
 
-function warningOf({ engine, network }: ChosenEngine): string[] {
-  return textOf(engine.name, network).map((line) => `  WARNING  ${line}`);
+/** How network policies are kept; undefined: they are not, of which the warning speaks. */
+export function policiesOf({ network }: ChosenEngine): string | undefined {
+  return network?.state === "enforced" ? `policies are enforced ${network.why}` : undefined;
+}
+
+/** What the operator of this engine must not miss, in lines; none: nothing. */
+export function warningOf({ engine, network }: ChosenEngine): string[] {
+  const lines = textOf(engine.name, network).map((line) => `  WARNING  ${line}`);
+  return lines.map((line) => styleText(["bold", "red"], line));
 }
 
 function textOf(engine: string, network: ChosenEngine["network"]): string[] {

@@ -1,6 +1,7 @@
 import { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
-import { chooseEngine } from "../engine.ts";
+import { policiesOf, warningOf } from "../banner.ts";
+import { type ChosenEngine, chooseEngine } from "../engine.ts";
 import { requireDatabase, requirePort } from "../needs.ts";
 import { databaseAnswers } from "../readiness.ts";
 import { isServing, provideRemote } from "../remotes.ts";
@@ -31,5 +32,13 @@ export async function startOrchestratorRole(
     routes: (router) => router.service(OrchestratorService, service),
     ready: async () => (await databaseAnswers(database)) && (await isServing(sandbox)),
   });
-  return `the orchestrator takes calls on ${address}; engine ${chosen.engine.name}: ${chosen.why}`;
+  return orchestratorReady(address, chosen);
+}
+
+/** What a person at its terminal has to know, with the warnings that the whole program gives. */
+export function orchestratorReady(address: string, chosen: ChosenEngine): string {
+  const policies = policiesOf(chosen);
+  const network = policies ? `; network ${policies}` : "";
+  const engine = `engine ${chosen.engine.name}: ${chosen.why}${network}`;
+  return [`the orchestrator takes calls on ${address}; ${engine}`, ...warningOf(chosen)].join("\n");
 }

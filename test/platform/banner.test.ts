@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { banner } from "../../app/banner.ts";
 import type { ChosenEngine } from "../../app/engine.ts";
+import { orchestratorReady } from "../../app/roles/orchestrator.ts";
 import { readConfig } from "../../runtime/env.ts";
 import { createSimulatedEngine } from "../../services/orchestrator/engines/simulated.ts";
 
@@ -40,6 +41,17 @@ test("what an operator accepted is shown", () => {
   const text = shown("docker", { state: "accepted", why: "" });
   expect(text).toMatch(/WARNING .*NOT ENFORCED/);
   expect(bodyOf(text)).not.toHaveProperty("network");
+});
+
+test("an orchestrator alone shows how policies are kept, and what its operator must not miss", () => {
+  const engine = { ...createSimulatedEngine({ features: [] }), name: "docker" };
+  const text = (network: ChosenEngine["network"]) =>
+    orchestratorReady("127.0.0.1:9093", { engine, why: "Docker answers", network });
+  const kept = text({ state: "enforced", why: "by nftables" });
+  expect(kept).toContain("127.0.0.1:9093; engine docker: Docker answers; network policies are");
+  expect(kept).not.toContain("WARNING");
+  expect(text({ state: "accepted", why: "" })).toMatch(/WARNING .*NOT ENFORCED/);
+  expect(text({ state: "impossible", why: "no nft" })).toMatch(/WARNING .*no nft/);
 });
 
 test("the simulated engine says that nothing runs", () => {
