@@ -36,7 +36,7 @@ export async function startOrchestratorRole(
 }
 
 /** What a person at its terminal has to know, with the warnings that the whole program gives. */
-export function orchestratorReady(address: string, chosen: ChosenEngine): string {
+export function orchestratorReady(address: string | undefined, chosen: ChosenEngine): string {
   const policies = policiesOf(chosen);
   const network = policies ? `; network ${policies}` : "";
   const engine = `engine ${chosen.engine.name}: ${chosen.why}${network}`;

@@ -39,9 +39,9 @@ const SENTENCES: [RegExp, (found: string) => string][] = [
   [/(OOM-killed)/, () => "the memory is too little to start at all"],
 ];
 
-// The daemon is there, but what it stands on is not.
+// The daemon is there, but what it stands on is not, or it is about to go.
 const TRANSIENT =
-  /containerd\.sock|transport is closing|context deadline exceeded|marked for removal/;
+  /containerd\.sock|transport is closing|context (?:deadline exceeded|canceled)|marked for removal|database not open|shutting down/;
 
 /** Worth another try, at a start and before it. Pure. */
 export function isTransient({ message }: DockerError): boolean {
