@@ -67,8 +67,8 @@ export async function startDockerHost(
 }
 
 function hostOf(child: Child, host: string, close: () => Promise<void>): EngineHost {
-  // What a network policy promises is another matter; here it is what is running that counts.
-  const env = { ENGINE: "docker", DOCKER_HOST: host, DOCKER_NETWORK_POLICY: "unenforced" };
+  // With a network, and so with a gate: a kill may come between a machine's start and its rules.
+  const env = { ENGINE: "docker", DOCKER_HOST: host, DOCKER_NETWORK_POLICY: "enforced" };
   return {
     child,
     connect: async (databaseUrl) => {
