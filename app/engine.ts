@@ -30,7 +30,7 @@ export interface NetworkEnforcement {
 /**
  * The engine that the settings ask for; `auto` takes docker when it answers.
  * @throws StartupError where docker was asked for, or has led here before, and does not answer, or has not the
- * runtime that was asked for
+ * runtime that was asked for, and where it goes away meanwhile
  */
 export async function chooseEngine(
   config: EngineConfig,
@@ -73,7 +73,10 @@ async function enforcementOf(
     return { state: enforced ? "enforced" : "impossible", why };
   } catch (error) {
     if (!(error instanceof EngineUnavailable)) throw error;
-    return { state: "impossible", why: error.message };
+    // Nothing is known then, and to publish that as impossible would refuse sandboxes that can be had.
+    throw new StartupError(
+      `Docker went away while it was found out what it can do: ${error.message}`,
+    );
   }
 }
 

@@ -63,6 +63,8 @@ export function createDockerEngine(options: DockerEngineOptions): DockerEngine {
     enforcement: () => guarded(ctx.policies.look),
     capacity: () =>
       guarded(async () => {
+        // Asked for now and then: what could not be kept then may be by now.
+        ctx.policies.lookAgain();
         const { vcpus, memoryMib } = await ctx.host();
         return { vcpus, memoryMib };
       }),

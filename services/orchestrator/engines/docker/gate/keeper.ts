@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { EngineFailure, EngineUnavailable } from "../../engine.ts";
 import type { DockerHost } from "../context.ts";
@@ -19,6 +20,8 @@ export interface PolicyKeeper {
   features(): string[];
   /** Looks (again): really does it, with a container of its own, and makes anew what is missing for it. */
   look(): Promise<Enforcement>;
+  /** Begins to look, where the last look found that they cannot be kept. */
+  lookAgain(): void;
   /**
    * The gate, for a start.
    * @throws EngineFailure where policies cannot be kept, EngineUnavailable where Docker does not answer
@@ -34,8 +37,12 @@ export interface KeeperOptions {
   /** The daemon is reached by a socket of this machine. */
   isLocal: boolean;
   runtime: string | undefined;
+  /** See rehearse.ts; for tests that bring their own. */
+  play?: typeof rehearse;
 }
 
+/** What failed once may only have been cut off with its daemon. */
+const AGAIN_MS = 1_000;
 const ENFORCED = ["network", "network.policy", "network.max_connections"];
 const ACCEPTED = ["network", "network.policy"];
 
@@ -60,6 +67,9 @@ export function createPolicyKeeper(options: KeeperOptions): PolicyKeeper {
       return last?.enforced ? ENFORCED : [];
     },
     look,
+    lookAgain: () => {
+      if (options.demanded && last?.enforced === false) look().catch(() => undefined);
+    },
     async gate() {
       const gate = gateFor((await options.host()).architecture);
       if (gate && !options.demanded) return gate;
@@ -78,15 +88,26 @@ async function judge(options: KeeperOptions): Promise<Enforcement> {
 }
 
 /** @throws EngineUnavailable: then nothing is known */
-async function obstacleOf({ isLocal, ...options }: KeeperOptions): Promise<string | undefined> {
+async function obstacleOf({
+  isLocal,
+  play = rehearse,
+  ...options
+}: KeeperOptions): Promise<string | undefined> {
   if (process.platform !== "linux") return "Sandgate does not run on Linux";
   if (!isLocal) return "the Docker daemon is not on this machine, or not reached by its socket";
   if (process.getuid?.() !== 0) return "Sandgate does not run as root";
   const { architecture, hasInit } = await options.host();
   const gate = gateFor(architecture);
   if (!gate) return `there is no gate for ${architecture}`;
+  const tried = () => obstacleTo(() => play({ ...options, gate, hasInit }));
+  if ((await tried()) === undefined) return undefined;
+  await sleep(AGAIN_MS);
+  return await tried();
+}
+
+async function obstacleTo(play: () => Promise<void>): Promise<string | undefined> {
   try {
-    await rehearse({ ...options, gate, hasInit });
+    await play();
     return undefined;
   } catch (error) {
     if (error instanceof EngineUnavailable) throw error;
