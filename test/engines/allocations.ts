@@ -28,7 +28,6 @@ export function allocate(
     generation: 1,
     name: "brave-otter-42",
     registry: { mode: "anonymous" },
-    hasRun: false,
     patches: [],
     ...rest,
     spec: {
@@ -51,7 +50,7 @@ export function allocate(
 
 /** The next start of the same sandbox. */
 export function nextStart(allocation: Allocation): Allocation {
-  return { ...allocation, generation: allocation.generation + 1, hasRun: true };
+  return { ...allocation, generation: allocation.generation + 1 };
 }
 
 /** A signal that is never aborted. */

@@ -13,12 +13,12 @@ interface Sealed {
  * @throws EngineFailure where they cannot be
  */
 export function allocationOf(ctx: LeadingContext, run: StartingRun): Allocation {
-  const { sandboxId, orgId, generation, name, spec, hasRun } = run;
+  const { sandboxId, orgId, generation, name, spec } = run;
   const { patches, registry: inline } = open(ctx, run);
   const { mode } = spec.registry;
   if (mode === "inline" && !inline) throw unreadable(ctx, run, new Error("no credentials"));
   const registry = mode === "inline" && inline ? { mode, ...inline } : { mode: plain(mode) };
-  return { sandboxId, orgId, generation, name, spec, hasRun, patches, registry };
+  return { sandboxId, orgId, generation, name, spec, patches, registry };
 }
 
 function plain(mode: StartingRun["spec"]["registry"]["mode"]): "auto" | "anonymous" {

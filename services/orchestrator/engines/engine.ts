@@ -97,11 +97,6 @@ export interface Allocation {
   /** The sandbox's name; the hostname is made from it. */
   name: string;
   spec: EngineSpec;
-  /**
-   * Some machine of this sandbox has been up, so its disk is to be kept. Before that a machine that is
-   * found is of no worth, and may be made anew.
-   */
-  hasRun: boolean;
   /** To be applied to the disk in this order before the first start. */
   patches: Patch[];
   /** Credentials for the pull; undefined: none. `auto` is resolved by the engine. */

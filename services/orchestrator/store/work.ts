@@ -90,8 +90,6 @@ export interface StartingRun {
   startMsLeft: number;
   spec: StoredSpec;
   sealed: Uint8Array | null;
-  /** Some machine of the sandbox has been up. */
-  hasRun: boolean;
 }
 
 /** These sandboxes' starts, as far as they are still wanted, in that order. */
@@ -103,7 +101,7 @@ export async function readStarts(
   return database.query<StartingRun>(
     `SELECT r.sandbox_id AS "sandboxId", r.org_id AS "orgId", s.name, r.generation,
             greatest(0, extract(epoch FROM coalesce(r.placed_at, at.now) + $2::int * interval '1 second' - at.now) * 1000)::int AS "startMsLeft",
-            s.spec, sealed.sealed, s.started_at IS NOT NULL AS "hasRun"
+            s.spec, sealed.sealed
      FROM unnest($1::uuid[]) WITH ORDINALITY AS given (id, place)
      JOIN sandbox.runs r ON r.sandbox_id = given.id AND r.closed_at IS NULL AND r.phase = 'starting' AND r.desired = 'running'
      JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL

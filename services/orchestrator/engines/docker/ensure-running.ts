@@ -59,11 +59,11 @@ async function machineFor(
 }
 
 // Patches applied twice are not what was asked for, and of a disk that never was up nobody knows how far they came.
+// The daemon's word counts: a machine may have been up, and have written to its disk, without anybody reporting it.
 function isWorthless({ container, instance }: Machine, allocation: Allocation): boolean {
   if (!needsPreparation(allocation) || instance.generation > allocation.generation) return false;
   const hasBeenUp = new Date(container.State.StartedAt).getTime() > 0;
-  const isOlder = instance.generation < allocation.generation;
-  return !hasBeenUp || (isOlder && !allocation.hasRun);
+  return !hasBeenUp;
 }
 
 /** A machine that was made without a gate, while policies were not kept, does not run where they are. */
