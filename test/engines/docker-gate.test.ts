@@ -171,6 +171,18 @@ describeWithDocker("docker engine: the gate before a network", ({ host, network 
     expect((await container(sandbox).inspect()).State.Pid).toBe(Pid);
   });
 
+  it("leaves a machine that has passed alone, also while policies cannot be kept", async () => {
+    const sandbox = networked();
+    await start(sandbox);
+    vi.stubEnv("PATH", "/nonexistent");
+    try {
+      expect(await anew().ensureRunning(sandbox, UNHURRIED)).toMatchObject({ state: "running" });
+    } finally {
+      vi.unstubAllEnvs();
+    }
+    expect((await container(sandbox).inspect()).State.Running).toBe(true);
+  });
+
   it("ends a machine at its gate at once when it is stopped", async () => {
     const sandbox = networked();
     await start(sandbox);

@@ -7,11 +7,13 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
 import { isStatic } from "../../services/orchestrator/engines/docker/gate/elf.ts";
 import { gateFor } from "../../services/orchestrator/engines/docker/gate/gate-bytes.ts";
-import { gated, ungated } from "../../services/orchestrator/engines/docker/gate/gated.ts";
+import { GATE, gated, ungated } from "../../services/orchestrator/engines/docker/gate/gated.ts";
 import {
   becomes,
   HostProcess,
 } from "../../services/orchestrator/engines/docker/gate/held-process.ts";
+import { openGate } from "../../services/orchestrator/engines/docker/gate/open-gate.ts";
+import { allocate } from "./allocations.ts";
 
 const ASSEMBLERS = { amd64: "x86_64-linux-gnu", arm64: "aarch64-linux-gnu" };
 const SOURCES = join(import.meta.dirname, "../../services/orchestrator/engines/docker/gate");
@@ -39,6 +41,20 @@ describe.each(Object.entries(ASSEMBLERS))("the gate for %s", (architecture, targ
 
 describe.skipIf(!own || process.platform !== "linux")("the gate of this machine", () => {
   const gate = own ?? Buffer.alloc(0);
+
+  it("is opened for a machine that was found before it came there", async () => {
+    const file = join(folder, "found");
+    await writeFile(file, gate, { mode: 0o755 });
+    // What starts a container is its first process for a moment, and on a busy host for longer.
+    const child = spawn("sh", ["-c", `sleep 1; exec ${file} /bin/true`]);
+    const ended = once(child, "exit");
+    const State = { Pid: child.pid, StartedAt: new Date().toISOString() };
+    const container = { Id: "/", State, Config: { Entrypoint: [GATE] } };
+    const machine = { container, instance: { state: "running" } };
+    const policies = { demanded: false, gate: async () => gate };
+    await openGate({ policies } as never, machine as never, allocate(), "found");
+    expect(await ended).toEqual([0, null]);
+  });
 
   async function held(...args: string[]) {
     const file = join(folder, "gate");

@@ -51,12 +51,14 @@ async function pass(
   network: Allocation["spec"]["network"],
   origin: Origin,
 ): Promise<void> {
-  const gate = await ctx.policies.gate();
   const first = await opened(container.State.Pid);
   try {
     if (!(await first.isIn(container.Id)))
       throw new Error("a container's processes are not among those that this program sees");
-    if (!(await isHeld(first, gate, origin))) return;
+    // Past its gate, so whether policies can be kept just now is no matter of this machine.
+    if (await isPast(first)) return;
+    const gate = await ctx.policies.gate();
+    if (!(await isHeld(first, gate, origin, container.State.StartedAt))) return;
     if (ctx.policies.demanded) {
       await enforce(container, first, network);
     }
@@ -87,14 +89,23 @@ async function opened(pid: number): Promise<HostProcess> {
 }
 
 /** @throws Error where a machine that was just started does not come to its gate */
-async function isHeld(first: HostProcess, gate: Buffer, origin: Origin): Promise<boolean> {
-  if ((await first.link("exe")) === GATE_INIT) return false;
-  const isHeld = await becomes(
-    () => first.isHeldBy(gate),
-    origin === "started" ? HELD_MS : FOUND_MS,
-  );
-  if (!isHeld && origin === "started") throw new Error("the machine did not come to its gate");
-  return isHeld;
+async function isHeld(
+  first: HostProcess,
+  gate: Buffer,
+  origin: Origin,
+  startedAt: string,
+): Promise<boolean> {
+  // One that was found may have been started a moment ago, by an orchestrator that is no more.
+  const left = HELD_MS - (Date.now() - new Date(startedAt).getTime());
+  const ms = origin === "started" ? HELD_MS : Math.min(HELD_MS, Math.max(FOUND_MS, left));
+  const came = await becomes(async () => (await first.isHeldBy(gate)) || (await isPast(first)), ms);
+  if (!came && origin === "started") throw new Error("the machine did not come to its gate");
+  return came && !(await isPast(first));
+}
+
+/** Whether it surely is; a machine without an init of ours behind its gate may be all the same. */
+async function isPast(first: HostProcess): Promise<boolean> {
+  return (await first.link("exe")) === GATE_INIT;
 }
 
 function messageOf(error: unknown): string {
