@@ -25,9 +25,9 @@ export function endOf({ endedAt, exitCode, outOfMemory }: Instance): End {
   if (outOfMemory)
     return { endedAt, cause: "out_of_memory", message: "the machine ran out of memory" };
   if (exitCode === 0) return { endedAt, cause: "exited", message: "the machine shut down" };
-  // Somebody asked it to end, such as the host's operator, and it did.
+  // By the host's operator, or by a daemon that begins anew: its owner did not want that.
   if (exitCode === TERMINATED)
-    return { endedAt, cause: "exited", message: "the machine was shut down" };
+    return { endedAt, cause: "crashed", message: "the machine was shut down from outside" };
   if (exitCode === KILLED) return { endedAt, cause: "crashed", message: "the machine was killed" };
   return { endedAt, cause: "crashed", message: `the machine ended with exit code ${exitCode}` };
 }

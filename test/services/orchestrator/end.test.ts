@@ -3,7 +3,7 @@ import { endOf } from "../../../services/orchestrator/domain/end.ts";
 
 test.each([
   [0, false, "exited", "the machine shut down"],
-  [143, false, "exited", "the machine was shut down"],
+  [143, false, "crashed", "the machine was shut down from outside"],
   [137, false, "crashed", "the machine was killed"],
   [137, true, "out_of_memory", "the machine ran out of memory"],
   [3, false, "crashed", "the machine ended with exit code 3"],
