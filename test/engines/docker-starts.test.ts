@@ -56,6 +56,10 @@ describe("what the daemon says of a start", () => {
     expect(fault.message).toBe(sentence);
   });
 
+  it("is worth another try where the daemon does not know that the container is up", () => {
+    expect(startFault(new DockerError(500, "id already in use"))).toBeInstanceOf(EngineUnavailable);
+  });
+
   it("is worth another try where the daemon itself stands on nothing", () => {
     const message = "connection error: dial unix /run/containerd/containerd.sock: no such file";
     expect(startFault(new DockerError(500, message))).toBeInstanceOf(EngineUnavailable);

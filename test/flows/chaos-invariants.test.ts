@@ -57,6 +57,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     ],
     machines: [machine()],
     starts: [start(1, 2)],
+    host: [],
     ...changes,
   };
 }
@@ -174,6 +175,7 @@ test.each<[string, Facts, Attempt[], RegExp]>([
     [attempt()],
     /started after 2/,
   ],
+  ["what only the host shows", facts({ host: ["up unseen"] }), [attempt()], /host: up unseen/],
   ["a start without a run", facts({ starts: [start(3, 2)] }), [attempt()], /without a run/],
   [
     "a start of what was up, in a new life of the engine",

@@ -14,6 +14,7 @@ import {
 import { Child } from "../../support/child.ts";
 import { DOCKERD } from "../../support/docker-daemon.ts";
 import { IMAGES, loadImage } from "../../support/images.ts";
+import { hostFaults } from "./docker-sight.ts";
 import type { ChaosOptions } from "./options.ts";
 import type { EngineHost } from "./system.ts";
 
@@ -63,10 +64,15 @@ export async function startDockerHost(
     await close();
     throw error;
   }
-  return hostOf(daemons.dockerd, host, close);
+  return hostOf(daemons.dockerd, host, cgroupOf(parent), close);
 }
 
-function hostOf(child: Child, host: string, close: () => Promise<void>): EngineHost {
+function hostOf(
+  child: Child,
+  host: string,
+  cgroup: string,
+  close: () => Promise<void>,
+): EngineHost {
   // With a network, and so with a gate: a kill may come between a machine's start and its rules.
   const env = { ENGINE: "docker", DOCKER_HOST: host, DOCKER_NETWORK_POLICY: "enforced" };
   return {
@@ -78,6 +84,7 @@ function hostOf(child: Child, host: string, close: () => Promise<void>): EngineH
       await database.close();
       return engine;
     },
+    faults: () => hostFaults(connectDocker({ host }), cgroup),
     // Frozen it takes connections and answers none.
     setAvailable: async (available) => child.signal(available ? "SIGCONT" : "SIGSTOP"),
     env,

@@ -41,6 +41,8 @@ export interface Facts {
   machines: Instance[];
   /** Effective starts; empty where nobody could write them down. */
   starts: LedgerEntry[];
+  /** What is wrong with machines beyond what their engine shows. */
+  host: string[];
 }
 
 export type DatabaseFacts = Pick<Facts, "sandboxes" | "runs" | "events">;

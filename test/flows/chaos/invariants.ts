@@ -16,6 +16,7 @@ export function broken(facts: Facts, journal: Journal): string[] {
     ...named("history", histories(facts)),
     ...named("machines", machinesMatch(facts)),
     ...named("starts", startsOnce(facts)),
+    ...named("host", facts.host),
   ];
 }
 

@@ -31,7 +31,8 @@ async function look(system: ChaosSystem): Promise<Facts | undefined> {
   return lookAtLast(system).catch(() => undefined);
 }
 
-async function lookAtLast({ databaseUrl, engine, starts }: ChaosSystem): Promise<Facts> {
+async function lookAtLast(system: ChaosSystem): Promise<Facts> {
+  const { databaseUrl, engine, starts, host } = system;
   const [rows, machines] = await Promise.all([readDatabase(databaseUrl), engine.list()]);
-  return { ...rows, machines, starts: await starts() };
+  return { ...rows, machines, starts: await starts(), host: (await host.faults?.()) ?? [] };
 }

@@ -19,6 +19,8 @@ export interface EngineHost {
   /** To look at it from outside; made when the database knows its installation. */
   connect(databaseUrl: string): Promise<Engine>;
   setAvailable(available: boolean): Promise<void>;
+  /** What is wrong with its machines that the engine itself does not show. */
+  faults?(): Promise<string[]>;
   /** Settings of the orchestrators, and their program where it is not `main.ts`. */
   env: Record<string, string>;
   program?: readonly string[];

@@ -48,6 +48,11 @@ export function isTransient({ message }: DockerError): boolean {
   return TRANSIENT.test(message);
 }
 
+/** The container is up, and the daemon does not know: it ended between starting it and writing that down. Pure. */
+export function isUpUnseen({ message }: DockerError): boolean {
+  return /id already in use/.test(message);
+}
+
 /** Pure. */
 export function startFault(error: DockerError): EngineFailure | EngineUnavailable {
   const { message } = error;
@@ -55,7 +60,7 @@ export function startFault(error: DockerError): EngineFailure | EngineUnavailabl
     const found = pattern.exec(message)?.[1];
     if (found !== undefined) return new EngineFailure(sentence(found));
   }
-  if (isTransient(error)) return new EngineUnavailable(message);
+  if (isTransient(error) || isUpUnseen(error)) return new EngineUnavailable(message);
   return new EngineFailure(`the container could not be started: ${lastCause(message)}`);
 }
 

@@ -11,8 +11,9 @@ import { findInit, isMadeWith, programsOf } from "./init.ts";
 import { inspectMachine, type Machine, machineLog } from "./machines.ts";
 import { joinNetwork } from "./network.ts";
 import { needsPreparation } from "./patches/steps.ts";
-import { startFault } from "./start-faults.ts";
+import { isUpUnseen, startFault } from "./start-faults.ts";
 import { removeContainer } from "./stop-and-remove.ts";
+import { killStray } from "./stray.ts";
 import { isSupervised, SUPERVISOR_NEEDS } from "./supervisor.ts";
 
 const START_MS = 120_000;
@@ -146,6 +147,7 @@ async function start(
       await ctx.policies.look();
       return await start(ctx, machine, signal, false);
     }
+    if (isUpUnseen(error)) await killStray(machine.containerId);
     machineLog(ctx, machine).warn({ err: error }, "Docker refused to start a container");
     throw startFault(error);
   }

@@ -3,6 +3,7 @@ import { callAllowing, isStatus } from "./call.ts";
 import { type DockerContext, sandboxLog } from "./context.ts";
 import { findMachine, inspectMachine, listContainers, machineLog } from "./machines.ts";
 import { formatName, LABELS } from "./names.ts";
+import { killStray } from "./stray.ts";
 
 /** How much longer than the grace the daemon may take to end a container. */
 const KILL_MS = 30_000;
@@ -16,7 +17,9 @@ export async function stopMachine(
 ): Promise<Instance | undefined> {
   const machine = await findMachine(ctx, sandboxId);
   const isUp = machine?.instance.state === "running";
-  if (!isUp || machine.instance.generation > generation) return machine?.instance;
+  if (!machine || machine.instance.generation > generation) return machine?.instance;
+  if (machine.instance.state === "created") await killStray(machine.containerId);
+  if (!isUp) return machine.instance;
   // By its name, which a later run changes first: the daemon then knows of nothing to stop.
   await stopContainer(ctx, formatName(machine.name), graceMs);
   const ended = await inspectMachine(ctx, machine.containerId);
@@ -44,6 +47,7 @@ export async function removeMachine(ctx: DockerContext, sandboxId: string): Prom
   await Promise.all(
     containers.map(async ({ Id, Labels }) => {
       await removeContainer(ctx, Id);
+      await killStray(Id);
       const log = sandboxLog(ctx, sandboxId, Labels[LABELS.logLevel]);
       log.info({ container: Id }, "the machine and its disk are removed");
     }),
