@@ -1,4 +1,4 @@
-import type { Instance, RunKey } from "../engine.ts";
+import { EngineUnavailable, type Instance, type RunKey } from "../engine.ts";
 import { callAllowing, isStatus } from "./call.ts";
 import { type DockerContext, sandboxLog } from "./context.ts";
 import { findMachine, inspectMachine, listContainers, machineLog } from "./machines.ts";
@@ -23,6 +23,9 @@ export async function stopMachine(
   // By its name, which a later run changes first: the daemon then knows of nothing to stop.
   await stopContainer(ctx, formatName(machine.name), graceMs);
   const ended = await inspectMachine(ctx, machine.containerId);
+  // Its start took the mark from its name meanwhile: that name was nobody's.
+  if (ended?.instance.state === "running" && ended.instance.generation <= generation)
+    throw new EngineUnavailable("the machine was renamed while it was to be stopped");
   const { exitCode } = ended?.instance ?? {};
   machineLog(ctx, machine).info({ generation, exitCode }, "the machine is stopped");
   return ended?.instance;
@@ -47,7 +50,6 @@ export async function removeMachine(ctx: DockerContext, sandboxId: string): Prom
   await Promise.all(
     containers.map(async ({ Id, Labels }) => {
       await removeContainer(ctx, Id);
-      await killStray(Id);
       const log = sandboxLog(ctx, sandboxId, Labels[LABELS.logLevel]);
       log.info({ container: Id }, "the machine and its disk are removed");
     }),
@@ -74,4 +76,5 @@ export async function removeContainer(
     const condition = "removed";
     await callAllowing([404], (options) => container.wait({ condition, ...options }), limits);
   }
+  await killStray(containerId);
 }
