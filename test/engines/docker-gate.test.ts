@@ -221,6 +221,73 @@ describeWithDocker("docker engine: the gate before a network", ({ host, network 
     expect(await greets(poisoned, PUBLIC)).toBe(true);
   });
 
+  it("is not covered by a volume of the image's", async () => {
+    const covers = [
+      { links: { "a/b/c": "/dev/.sandgate" }, Volumes: { "/a/b/c": {} } },
+      { links: { "a/b": "/dev" }, Volumes: { "/a/b/.sandgate": {} } },
+      { links: { "dev/.sandgate": "/proc/self/cwd" }, Volumes: { "/dev": {} } },
+      { links: {}, Volumes: { "/dev/.sandgate/gate": {} } },
+    ];
+    for (const [i, { links, Volumes }] of covers.entries()) {
+      const name = `sandgate-test/covering-${i}-${installationId}`;
+      const files = { "dev/.sandgate/bin/gate": "#!/bin/sh\nexec sleep 1000\n" };
+      const { applets } = IMAGES.busybox;
+      await loadImage(docker, {
+        name,
+        applets,
+        links,
+        files: "dev/.sandgate" in links ? {} : files,
+        config: { Volumes },
+      });
+      const plain = networked();
+      const sandbox = { ...plain, spec: { ...plain.spec, image: name } };
+      await expect(start(sandbox), name).rejects.toThrow(/the image's volume at/);
+      const { State } = await container(sandbox).inspect();
+      expect(new Date(State.StartedAt).getTime(), name).toBeLessThan(0);
+    }
+  });
+
+  it("is not covered by a volume that the sandbox has led elsewhere", async () => {
+    const image = {
+      name: `sandgate-test/volume-${installationId}`,
+      applets: IMAGES.busybox.applets,
+      links: { "bin/mv": "sh" },
+      config: { Volumes: { "/a/b/c": {} } },
+    };
+    await loadImage(docker, image);
+    const plain = networked();
+    const sandbox = { ...plain, spec: { ...plain.spec, image: image.name } };
+    await start(sandbox);
+    const again = nextStart(sandbox);
+    await run(sandbox, "sh", "-c", "echo data >/a/b/c/own");
+    await engine.stop(sandbox, 0);
+    expect(await start(again)).toMatchObject({ state: "running" });
+    expect(await run(again, "cat", "/a/b/c/own")).toBe("data");
+    const script = `cp /bin/sh /a/b/c/init
+      printf '#!/bin/sh\nexec /dev/.sandgate/init -- sleep 1000\n' >/a/b/c/gate
+      chmod 755 /a/b/c/*; mv /a/b /a/x; mkdir /a/b; ln -s /dev/.sandgate /a/b/c`;
+    expect(await run(again, "sh", "-c", script)).toBe("");
+    const machine = docker.getContainer((await container(again).inspect()).Id);
+    await engine.stop(again, 0);
+    const third = nextStart(again);
+    await expect(start(third)).rejects.toThrow(/lies behind a link, \/a\/b\/c/);
+    // By hand it is started all the same; it is ended as soon as it is seen.
+    await machine.start();
+    await expect(start(third)).rejects.toThrow(/did not come to its gate/);
+    expect((await machine.inspect()).State.Running).toBe(false);
+  });
+
+  it("ends a machine that was let through without rules where they are demanded", async () => {
+    const sandbox = networked();
+    await start(sandbox);
+    await engine.stop(sandbox, 0);
+    const again = nextStart(sandbox);
+    await anew("unenforced").ensureRunning(again, UNHURRIED);
+    expect(await greets(again, FORBIDDEN)).toBe(true);
+    await expect(start(again)).rejects.toThrow(/did not come to its gate/);
+    expect((await container(again).inspect()).State.Running).toBe(false);
+  });
+
   it("is not overwritten by what is written to a sandbox's disk from outside", async () => {
     const sandbox = networked();
     await start(sandbox);

@@ -36,6 +36,8 @@ export interface TestImage {
     Env?: string[];
     User?: string;
     WorkingDir?: string;
+    Volumes?: Record<string, object>;
+    Labels?: Record<string, string>;
   };
   /** Default: this machine's. */
   architecture?: string;

@@ -6,6 +6,7 @@ import type { DockerContext } from "./context.ts";
 import { createDirectMachine, createMachine } from "./create-machine.ts";
 import { type Disk, whyNotRunnable } from "./find-program.ts";
 import { GATE, GATE_DIRECTORY, isGated, ungated } from "./gate/gated.ts";
+import { refuseKernelVolumes, refuseLinkedVolumes } from "./gate/mounts.ts";
 import { openGate } from "./gate/open-gate.ts";
 import { findInit, isMadeWith, programsOf } from "./init.ts";
 import { inspectMachine, type Machine, machineLog } from "./machines.ts";
@@ -28,6 +29,7 @@ export async function startMachine(
   allocation: Allocation,
   signal: AbortSignal,
 ): Promise<Machine> {
+  if (isGated(configuredEntrypoint(made))) refuseKernelVolumes(made);
   const machine = await withUsableInit(
     ctx,
     await withUsableShell(ctx, made, allocation, signal),
@@ -56,6 +58,7 @@ async function readyGate(ctx: DockerContext, machine: Machine, signal: AbortSign
   const found = await disk.stat(parent);
   if (found?.path !== parent || found.kind !== "directory")
     throw new EngineFailure(`${parent} of the sandbox's disk is not a directory`);
+  await refuseLinkedVolumes(ctx, machine, signal);
 }
 
 function diskOf(

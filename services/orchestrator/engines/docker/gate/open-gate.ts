@@ -3,7 +3,7 @@ import type { DockerContext } from "../context.ts";
 import { inspectMachine, type Machine } from "../machines.ts";
 import { networkFacts } from "../policy/facts.ts";
 import { ruleset } from "../policy/ruleset.ts";
-import { setRules } from "../policy/set-rules.ts";
+import { hasRules, setRules } from "../policy/set-rules.ts";
 import { stopContainer } from "../stop-and-remove.ts";
 import { GATE_INIT, isGated } from "./gated.ts";
 import { becomes, HostProcess } from "./held-process.ts";
@@ -56,9 +56,11 @@ async function pass(
     if (!(await first.isIn(container.Id)))
       throw new Error("a container's processes are not among those that this program sees");
     // Past its gate, so whether policies can be kept just now is no matter of this machine.
-    if (await isPast(first)) return;
-    const gate = await ctx.policies.gate();
-    if (!(await isHeld(first, gate, origin, container.State.StartedAt))) return;
+    const gate = (await isPast(first)) ? undefined : await ctx.policies.gate();
+    if (!gate || !(await isHeld(first, gate, origin, container.State.StartedAt))) {
+      if (ctx.policies.demanded) await mustHaveRules(first, origin);
+      return;
+    }
     if (ctx.policies.demanded) {
       await enforce(container, first, network);
     }
@@ -88,7 +90,6 @@ async function opened(pid: number): Promise<HostProcess> {
   return found;
 }
 
-/** @throws Error where a machine that was just started does not come to its gate */
 async function isHeld(
   first: HostProcess,
   gate: Buffer,
@@ -99,13 +100,23 @@ async function isHeld(
   const left = HELD_MS - (Date.now() - new Date(startedAt).getTime());
   const ms = origin === "started" ? HELD_MS : Math.min(HELD_MS, Math.max(FOUND_MS, left));
   const came = await becomes(async () => (await first.isHeldBy(gate)) || (await isPast(first)), ms);
-  if (!came && origin === "started") throw new Error("the machine did not come to its gate");
   return came && !(await isPast(first));
 }
 
-/** Whether it surely is; a machine without an init of ours behind its gate may be all the same. */
+// A path shows nothing but that waiting is vain: whose file it was is for the rules to say.
 async function isPast(first: HostProcess): Promise<boolean> {
   return (await first.link("exe")) === GATE_INIT;
+}
+
+/**
+ * For a machine that is past its gate: somebody else has let it through, or it never came to it.
+ * @throws Error where it runs without rules
+ */
+async function mustHaveRules(first: HostProcess, origin: Origin): Promise<void> {
+  const stand = await hasRules(first);
+  // One that has run for long is not killed because nobody can look.
+  if (stand === undefined && origin === "found") return;
+  if (!stand) throw new Error("the machine did not come to its gate");
 }
 
 function messageOf(error: unknown): string {

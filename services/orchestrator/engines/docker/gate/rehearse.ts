@@ -5,7 +5,7 @@ import { call, callAllowing } from "../call.ts";
 import { gateVolumeName, LABELS } from "../names.ts";
 import { networkFacts } from "../policy/facts.ts";
 import { ruleset } from "../policy/ruleset.ts";
-import { checkRules, setRules } from "../policy/set-rules.ts";
+import { hasRules, setRules } from "../policy/set-rules.ts";
 import { isStatic } from "./elf.ts";
 import { becomes, HostProcess } from "./held-process.ts";
 import { type Program, tarOf } from "./tar.ts";
@@ -86,7 +86,7 @@ async function play(rehearsal: Rehearsal, container: Docker.Container): Promise<
     await fill(rehearsal, container, rehearsal.hasInit ? await first.read("exe") : undefined);
     const facts = await networkFacts(info, first, parent);
     await setRules(held, ruleset({ enabled: true, policy: null, maxConnections: 1 }, facts));
-    await checkRules(held);
+    if (!(await hasRules(held))) throw new Error("nft took the rules, but they are not in force");
     process.kill(held.pid, "SIGUSR1");
     const isGone = () =>
       held.read("status").then(

@@ -4,6 +4,7 @@ import type { HostProcess } from "../gate/held-process.ts";
 import { TABLE } from "./ruleset.ts";
 
 const TIMEOUT_MS = 10_000;
+const UNKNOWN = { code: null, out: "", err: "" };
 
 /**
  * Sets the rules of a process's network namespace, all at once; what stood before goes in the same moment.
@@ -18,14 +19,15 @@ export async function setRules(process: HostProcess, table: string): Promise<voi
 }
 
 /**
- * Looks whether rules are in force in a process's network namespace, by the kernel's own word.
- * @throws Error where they are not
+ * Whether rules are in force in a process's network namespace, by the kernel's own word.
+ * @returns undefined where nft does not say
  */
-export async function checkRules(process: HostProcess): Promise<void> {
-  const { out } = await nft(process, `list table ${TABLE}\n`);
-  for (const hook of ["input", "output", "forward"])
-    if (!new RegExp(`hook ${hook} .*policy drop;`).test(out))
-      throw new Error(`nft took the rules, but there is no chain for ${hook}`);
+export async function hasRules(process: HostProcess): Promise<boolean | undefined> {
+  const { code, out, err } = await nft(process, `list table ${TABLE}\n`).catch(() => UNKNOWN);
+  if (code !== 0) return /Error: No such file or directory/.test(err) ? false : undefined;
+  return ["input", "output", "forward"].every((hook) =>
+    new RegExp(`hook ${hook} .*policy drop;`).test(out),
+  );
 }
 
 /** The environment of programs that need root: distributions keep them out of other users' PATH. */
