@@ -33,8 +33,9 @@ describe("a container's name", () => {
 describe("a host name", () => {
   it.each([
     ["brave-otter-42", "brave-otter-42"],
-    ["My_Box.v2-", "my-box.v2"],
-    ["a.-b.._.c", "a.b.c"],
+    ["My_Box.v2-", "my-box-v2"],
+    ["a.-b.._.c", "a-b-c"],
+    ["api.example.com", "api-example-com"],
     ["9", "9"],
     [`${"a".repeat(62)}-bcd`, "a".repeat(62)],
     ["x".repeat(128), "x".repeat(63)],

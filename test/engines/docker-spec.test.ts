@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { describeWithDocker } from "../support/docker.ts";
-import { IMAGES } from "../support/images.ts";
+import { IMAGES, loadImage } from "../support/images.ts";
 import { allocate, nextStart } from "./allocations.ts";
 import { useDocker } from "./docker-harness.ts";
 
@@ -12,7 +12,7 @@ const READ_LIMITS = `cd /sys/fs/cgroup
 
 describeWithDocker("docker engine: what it makes of a spec", ({ host }) => {
   const harness = useDocker(host, [IMAGES.busybox, IMAGES.configured]);
-  const { start, run, output, container, installationId } = harness;
+  const { docker, engine, start, run, output, container, installationId } = harness;
 
   it("limits memory, without swap, and processors and processes", async () => {
     const resources = { vcpus: 1, memoryMib: 96, diskSizeMib: null };
@@ -67,6 +67,33 @@ describeWithDocker("docker engine: what it makes of a spec", ({ host }) => {
     const sandbox = allocate({ image: IMAGES.configured.name });
     await start(sandbox);
     expect(await run(sandbox, "sh", "-c", "id -un; pwd; echo $FROM_IMAGE")).toBe("app\n/srv\nyes");
+  });
+
+  it("takes no labels from the image: they would speak to the engine, and to others on the host", async () => {
+    const image = {
+      name: `sandgate-test/labelled-${installationId}`,
+      applets: IMAGES.busybox.applets,
+      config: {
+        Labels: {
+          "dev.sandgate.log-level": "bogus",
+          "dev.sandgate.workload-watched": "true",
+          "dev.sandgate.sandbox": "forged",
+          "traefik.enable": "true",
+        },
+      },
+    };
+    await loadImage(docker, image);
+    const sandbox = allocate({ image: image.name });
+    expect(await start(sandbox)).toMatchObject({ state: "running" });
+    expect((await container(sandbox).inspect()).Config.Labels).toEqual({
+      "dev.sandgate.installation": installationId,
+      "dev.sandgate.sandbox": sandbox.sandboxId,
+      "dev.sandgate.organization": sandbox.orgId,
+      "dev.sandgate.log-level": "",
+      "dev.sandgate.workload-watched": "",
+      "traefik.enable": "",
+    });
+    await engine.remove(sandbox.sandboxId);
   });
 
   it("labels the container, the sandbox's own labels behind a prefix", async () => {

@@ -1,8 +1,9 @@
 import type { ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Allocation, EngineSpec } from "../engine.ts";
 import type { InitProgram } from "./init.ts";
-import { hostnameOf, LABELS, NO_WORKLOAD, networkName } from "./names.ts";
+import { hostnameOf, LABELS, NO_WORKLOAD, networkName, WORKLOAD } from "./names.ts";
 import { extraHosts } from "./patches/steps.ts";
+import type { ImageConfig } from "./workload.ts";
 
 const MIB = 1024 * 1024;
 /** Enough for any honest workload; a fork bomb ends here and not on the host. */
@@ -34,7 +35,7 @@ export interface Launch {
 /** The whole request for a sandbox's container. Pure. */
 export function containerOptions(
   allocation: Allocation,
-  imageId: string,
+  image: Pick<ImageConfig, "id" | "labels">,
   installationId: string,
   launch: Launch,
   runtime: string | undefined,
@@ -43,9 +44,9 @@ export function containerOptions(
   const { workdir } = spec.runtime;
   const user = launch.ownInit ? ROOT : spec.runtime.user;
   return {
-    Image: imageId,
+    Image: image.id,
     Hostname: hostnameOf(allocation.name),
-    Labels: labels(allocation, installationId, launch),
+    Labels: { ...blanked(image), ...labels(allocation, installationId, launch) },
     Env: environment(spec, launch),
     Entrypoint: launch.entrypoint,
     Cmd: launch.cmd,
@@ -61,6 +62,11 @@ export function containerOptions(
       ...(runtime === undefined ? {} : { Runtime: runtime }),
     },
   };
+}
+
+// A container takes over what its image is labelled with, unless it says otherwise; that it says nothing cannot be said.
+function blanked({ labels }: Pick<ImageConfig, "labels">): Record<string, string> {
+  return Object.fromEntries(labels.map((name) => [name, ""]));
 }
 
 // A sandbox's labels stand behind a prefix: raw ones would speak to whatever else reads the labels
@@ -79,7 +85,7 @@ function labels(
     [LABELS.sandbox]: allocation.sandboxId,
     [LABELS.organization]: allocation.orgId,
     ...(runtime.logLevel === null ? {} : { [LABELS.logLevel]: runtime.logLevel }),
-    ...(isTimed && hasWorkload ? { [LABELS.watched]: "true" } : {}),
+    ...(isTimed && hasWorkload ? { [LABELS.watched]: WORKLOAD } : {}),
     ...(isTimed && isEmpty ? { [LABELS.watched]: NO_WORKLOAD } : {}),
   };
 }

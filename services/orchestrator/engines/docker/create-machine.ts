@@ -67,7 +67,7 @@ async function create(
   const { hasInit } = await ctx.host();
   const launch = withSearchPath(allocation, image, launchWith(image, hasInit));
   const { installationId, runtime } = ctx;
-  const plain = containerOptions(allocation, image.id, installationId, launch, runtime);
+  const plain = containerOptions(allocation, image, installationId, launch, runtime);
   const options = needsGate(ctx, allocation.spec) ? gated(plain, ctx.installationId) : plain;
   const name = formatName({ ...allocation, after: null });
   const machine = await createOrFind(ctx, allocation, { ...options, name }, signal);

@@ -5,7 +5,9 @@ import { createMachine } from "./create-machine.ts";
 import { isGated, needsGate } from "./gate/gated.ts";
 import { openGate } from "./gate/open-gate.ts";
 import { findMachine, inspectMachine, type Machine } from "./machines.ts";
-import { formatName, LABELS, type MachineName, NO_WORKLOAD } from "./names.ts";
+
+import { formatName, type MachineName, watchOf } from "./names.ts";
+
 import { needsPreparation } from "./patches/steps.ts";
 import { startMachine } from "./start-machine.ts";
 import { removeContainer, stopContainer } from "./stop-and-remove.ts";
@@ -32,9 +34,9 @@ export async function ensureRunning(
 
 function withWorkloadEnd({ workloads }: DockerContext, machine: Machine): Instance {
   const { containerId, container, instance } = machine;
-  const watched = container.Config.Labels[LABELS.watched];
-  if (instance.state !== "running" || watched === undefined) return instance;
-  return workloads.see({ containerId, instance, isEmpty: watched === NO_WORKLOAD });
+  const watch = watchOf(container.Config.Labels);
+  if (instance.state !== "running" || watch === undefined) return instance;
+  return workloads.see({ containerId, instance, isEmpty: watch === "none" });
 }
 
 async function machineFor(

@@ -2,7 +2,9 @@ import type { ContainerInfo } from "dockerode";
 import type { Instance } from "../engine.ts";
 import type { DockerContext } from "./context.ts";
 import { inspectMachine, listContainers, nameOf } from "./machines.ts";
-import { LABELS, NO_WORKLOAD } from "./names.ts";
+
+import { watchOf } from "./names.ts";
+
 import type { Watched } from "./workload-ends.ts";
 
 const AT_ONCE = 8;
@@ -40,9 +42,9 @@ function withWorkloadEnds(
   const watched: Watched[] = [];
   for (const entry of containers) {
     const instance = instances.get(keyOf(entry));
-    const label = entry.Labels[LABELS.watched];
-    if (instance?.state === "running" && label !== undefined)
-      watched.push({ containerId: entry.Id, instance, isEmpty: label === NO_WORKLOAD });
+    const watch = watchOf(entry.Labels);
+    if (instance?.state === "running" && watch !== undefined)
+      watched.push({ containerId: entry.Id, instance, isEmpty: watch === "none" });
   }
   workloads.keep(watched);
   const seen = new Map(watched.map((one) => [one.instance, workloads.see(one)]));

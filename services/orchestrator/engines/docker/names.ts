@@ -5,13 +5,24 @@ export const LABELS = {
   organization: "dev.sandgate.organization",
   /** How much is logged of it; absent: as of everything else. */
   logLevel: "dev.sandgate.log-level",
-  /** Present where somebody needs to know when the workload ended. */
+  /** `true` where somebody needs to know when the workload ended. */
   watched: "dev.sandgate.workload-watched",
   /** Before each of the sandbox's own. */
   ofSandbox: "dev.sandgate.label.",
 } as const;
 
-/** `watched` of a sandbox whose image turned out to leave it nothing to run: over from its start. */
+/**
+ * Whether somebody needs to know when the workload of a container with these labels ended; `none`: its image turned
+ * out to leave it nothing to run, so it is over from its start.
+ */
+export function watchOf(labels: Record<string, string>): "workload" | "none" | undefined {
+  const label = labels[LABELS.watched];
+  if (label === NO_WORKLOAD) return "none";
+  return label === WORKLOAD ? "workload" : undefined;
+}
+
+/** The values of `watched`; any other: nobody does. */
+export const WORKLOAD = "true";
 export const NO_WORKLOAD = "none";
 
 /**
@@ -55,12 +66,14 @@ export function gateVolumeName(installationId: string): string {
 
 const HOSTNAME_MAX = 63;
 
-/** A sandbox's name as a host name: lower case, letters, digits, dots and inner hyphens. */
+/**
+ * A sandbox's name as a host name: lower case, letters, digits and inner hyphens. No dots: newer daemons answer for the
+ * host names of a network's containers, so one sandbox could take a name of the internet away from all others.
+ */
 export function hostnameOf(name: string): string {
-  const labels = name
+  const label = name
     .toLowerCase()
     .slice(0, HOSTNAME_MAX)
-    .split(".")
-    .map((label) => label.replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, ""));
-  return labels.filter((label) => label !== "").join(".") || "sandbox";
+    .replace(/[^a-z0-9]+/g, "-");
+  return label.replace(/^-+|-+$/g, "") || "sandbox";
 }

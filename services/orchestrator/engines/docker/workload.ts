@@ -9,6 +9,8 @@ export interface ImageConfig {
   env: string[];
   /** Empty: root. */
   user: string;
+  /** Names alone: what they say is for whoever looks at images. */
+  labels: string[];
   /** It was not on this host before, or may not have been the same. */
   pulled: boolean;
 }

@@ -126,5 +126,6 @@ function configOf({ Id, Config }: ImageInspectInfo): Omit<ImageConfig, "pulled">
     cmd: Config?.Cmd ?? [],
     env: Config?.Env ?? [],
     user: Config?.User ?? "",
+    labels: Object.keys(Config?.Labels ?? {}),
   };
 }
