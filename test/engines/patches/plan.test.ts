@@ -161,6 +161,7 @@ describe("a plan of patches", () => {
       { "/a": link("c"), "/c": link("a") },
       write("/a/b", "x"),
     ],
+    ["its path is too deep", {}, write("/a".repeat(300), "x")],
     ['"/l" leads to the root', { "/l": link("/") }, { kind: "mkdir", path: "/l", mode: 0o700 }],
     [
       "copies from the host volume, and there are no volumes yet",

@@ -1,3 +1,4 @@
+import { posix } from "node:path";
 import type Docker from "dockerode";
 import tar from "tar-stream";
 import { type CallLimits, call } from "../call.ts";
@@ -13,6 +14,9 @@ export function containerFiles(container: Docker.Container, limits: CallLimits):
     call((options) => container.getArchive({ path, ...options }), limits);
   const known = new Map<string, Promise<Entry | undefined>>();
   const look = async (path: string): Promise<Entry | undefined> => {
+    // A deep path costs one question, not one for each of its names.
+    const parent = known.get(posix.dirname(path));
+    if (parent && (await parent)?.kind !== "directory") return undefined;
     const kind = await kindAt(container, path, limits);
     if (kind !== "link") return kind && { kind };
     const { header } = await firstEntry(await open(path), 0);

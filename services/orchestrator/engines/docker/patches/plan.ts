@@ -14,6 +14,8 @@ const ROOT = { uid: 0, gid: 0 };
 const FILE_MODE = 0o644;
 const DIRECTORY_MODE = 0o755;
 const MOST_LINKS = 40;
+/** Each is a question to the daemon. */
+const MOST_NAMES = 256;
 
 /**
  * What a disk is to look like once these patches have been applied in this order. Links are followed within the
@@ -153,6 +155,7 @@ class Planner {
       const found = isLast && !followLast ? undefined : await this.#overlay.look([...at, name]);
       if (found?.kind !== "link") {
         at.push(name);
+        if (at.length > MOST_NAMES) throw this.#failure("its path is too deep");
         continue;
       }
       links += 1;
