@@ -162,6 +162,7 @@ describe("a plan of patches", () => {
       write("/a/b", "x"),
     ],
     ["its path is too deep", {}, write("/a".repeat(300), "x")],
+    ["its path has a name that is too long", {}, write(`/a/${"é".repeat(128)}/b`, "x")],
     ['"/l" leads to the root', { "/l": link("/") }, { kind: "mkdir", path: "/l", mode: 0o700 }],
     [
       "copies from the host volume, and there are no volumes yet",

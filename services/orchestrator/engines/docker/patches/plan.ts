@@ -16,6 +16,8 @@ const DIRECTORY_MODE = 0o755;
 const MOST_LINKS = 40;
 /** Each is a question to the daemon. */
 const MOST_NAMES = 256;
+/** The kernel's own limit for one name. */
+const MOST_NAME_BYTES = 255;
 
 /**
  * What a disk is to look like once these patches have been applied in this order. Links are followed within the
@@ -151,6 +153,8 @@ class Planner {
       const name = pending.shift() ?? "";
       if (name === "..") at.pop();
       if (name === "" || name === "." || name === "..") continue;
+      if (Buffer.byteLength(name) > MOST_NAME_BYTES)
+        throw this.#failure("its path has a name that is too long");
       const isLast = pending.every((rest) => rest === "");
       const found = isLast && !followLast ? undefined : await this.#overlay.look([...at, name]);
       if (found?.kind !== "link") {
