@@ -1,4 +1,4 @@
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { ServiceError } from "../../../runtime/errors.ts";
 import type { SimulatedEngine } from "../../../services/orchestrator/engines/simulated.ts";
 import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
@@ -187,7 +187,6 @@ test(`clients at the same names with an engine in trouble (seed ${SEED}): all se
   const troubled = trouble(of, random, end.signal);
   const handedOver = handOver(of);
   const clients = Array.from({ length: CLIENTS }, (_, i) => randomFrom(SEED + i + 1));
-  const waited = vi.spyOn(of.ctx.store, "reportPlacement");
   // Before and while the leader stands still, and under its heir.
   const strange = await Promise.all(clients.map((own) => client(of, own)));
   await handedOver;
@@ -204,9 +203,6 @@ test(`clients at the same names with an engine in trouble (seed ${SEED}): all se
   await settled(of);
   expect(overlaps()).toBe(0);
   expect(mostUp()).toBeLessThanOrEqual(ROOM);
-  const reasons = waited.mock.calls.map(([, reason]) => reason);
-  expect(reasons).toContain("insufficient_capacity");
-  expect(reasons).toContain("scheduling");
 
   const rows = await living(of);
   const machines = await engine.list();
