@@ -1,8 +1,9 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { ServiceError } from "../../../runtime/errors.ts";
 import type { SimulatedEngine } from "../../../services/orchestrator/engines/simulated.ts";
 import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
 import { createSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
+import { type Random, randomFrom } from "../../support/random.ts";
 import { createInput } from "../sandbox/support.ts";
 import { createSystem, type System } from "./support.ts";
 
@@ -22,35 +23,24 @@ const REFUSALS = [
 let system: System | undefined;
 afterEach(() => system?.close());
 
-/** Numbers from 0 to below 1, the same ones for the same seed. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const pause = (ms: number) => new Promise((go) => setTimeout(go, ms));
 
 /** Calls what clients call, on few names, and says which errors were no refusals. */
-async function client({ ctx, caller }: System, random: () => number): Promise<unknown[]> {
+async function client({ ctx, caller }: System, { next: random, pick }: Random): Promise<unknown[]> {
   const strange: unknown[] = [];
-  const pick = () => NAMES[Math.floor(random() * NAMES.length)] ?? "";
+  const name = () => pick(NAMES);
   const calls = [
-    () => createSandbox(ctx, caller, createInput({}, { name: pick(), start: random() < 0.8 })),
-    () => change.startSandbox(ctx, caller, { name: pick() }),
-    () => change.startSandbox(ctx, caller, { name: pick() }),
-    () => change.stopSandbox(ctx, caller, { name: pick() }),
-    () => change.destroySandbox(ctx, caller, { name: pick() }),
-    () => change.renameSandbox(ctx, caller, { name: pick() }, { name: pick(), slug: null }),
+    () => createSandbox(ctx, caller, createInput({}, { name: name(), start: random() < 0.8 })),
+    () => change.startSandbox(ctx, caller, { name: name() }),
+    () => change.startSandbox(ctx, caller, { name: name() }),
+    () => change.stopSandbox(ctx, caller, { name: name() }),
+    () => change.destroySandbox(ctx, caller, { name: name() }),
+    () => change.renameSandbox(ctx, caller, { name: name() }, { name: name(), slug: null }),
   ];
   for (let call = 0; call < CALLS_EACH; call += 1) {
     if (random() < 0.7) await pause(random() * 80);
     try {
-      await calls[Math.floor(random() * calls.length)]?.();
+      await pick(calls)();
     } catch (error) {
       if (!(error instanceof ServiceError && REFUSALS.includes(error.reason))) strange.push(error);
     }
@@ -59,7 +49,7 @@ async function client({ ctx, caller }: System, random: () => number): Promise<un
 }
 
 /** Makes the engine slow, full of faults, and away at times, until it is told to end. */
-async function trouble({ engine, database }: System, random: () => number, end: AbortSignal) {
+async function trouble({ engine, database }: System, { next: random }: Random, end: AbortSignal) {
   engine.settings.faultOf = () => {
     const chance = random();
     if (chance < 0.1) return { kind: "failure", message: "no such image" };
@@ -85,7 +75,7 @@ async function handOver(of: System): Promise<void> {
   await of.orchestrate(of.engine);
   await pause(1_500);
   const thaw = of.freezeFirst();
-  await expect.poll(() => epochOf(of), { timeout: 15_000 }).toBe(2);
+  await expect.poll(() => epochOf(of), PATIENT).toBe(2);
   await pause(500);
   thaw();
   await of.stopFirst();
@@ -143,19 +133,16 @@ const living = ({ database }: System) =>
 async function settled(to: System): Promise<void> {
   const moving =
     "SELECT id FROM sandbox.sandboxes WHERE destroyed_at IS NOT NULL OR status IN ('starting', 'stopping')";
-  await expect.poll(() => to.database.query(moving), { timeout: 15_000 }).toEqual([]);
+  await expect.poll(() => to.database.query(moving), PATIENT).toEqual([]);
   // And what the engine has is what the rows say, once it was compared.
   const key = (id: string, generation: number) => `${id} ${generation}`;
   await expect
-    .poll(
-      async () => {
-        const machines = (await to.engine.list()).filter(({ state }) => state === "running");
-        const up = machines.map(({ sandboxId, generation }) => key(sandboxId, generation));
-        const rows = (await living(to)).filter(({ status }) => status === "running");
-        return { up: up.sort(), same: rows.map((row) => key(row.id, row.generation)).sort() };
-      },
-      { timeout: 15_000 },
-    )
+    .poll(async () => {
+      const machines = (await to.engine.list()).filter(({ state }) => state === "running");
+      const up = machines.map(({ sandboxId, generation }) => key(sandboxId, generation));
+      const rows = (await living(to)).filter(({ status }) => status === "running");
+      return { up: up.sort(), same: rows.map((row) => key(row.id, row.generation)).sort() };
+    }, PATIENT)
     .toSatisfy(({ up, same }) => JSON.stringify(up) === JSON.stringify(same));
 }
 
@@ -175,6 +162,36 @@ async function histories({ database }: System): Promise<string[]> {
 const RUN = "sr?(qe|[ef])";
 const HISTORY = new RegExp(`^C(${RUN})*(sr?q?)?D?$`);
 
+/** One start more than there is room for; which waits came up before that was chance. */
+async function waitForRoom(of: System): Promise<void> {
+  const names = Array.from({ length: ROOM + 1 }, (_, i) => `crowd-${i}`);
+  const made = await Promise.all(names.map((name) => of.create({}, name)));
+  const reasons = async () =>
+    (await Promise.all(made.map(({ id }) => of.get(id)))).map(({ statusReason }) => statusReason);
+  await expect.poll(reasons, PATIENT).toContain("insufficient_capacity");
+  for (const { id } of made) await change.destroySandbox(of.ctx, of.caller, { id });
+  await settled(of);
+}
+
+/** A start whose engine goes away under it. */
+async function waitForEngine(of: System): Promise<void> {
+  const { engine, database } = of;
+  for (const { id } of await living(of)) await change.destroySandbox(of.ctx, of.caller, { id });
+  await settled(of);
+  engine.settings.delays = { start: 500, stop: 0 };
+  const { id } = await of.create({}, "left");
+  const placed =
+    "SELECT sandbox_id FROM sandbox.runs WHERE sandbox_id = $1::uuid AND placed_at IS NOT NULL";
+  await expect.poll(() => database.query(placed, id), PATIENT).toHaveLength(1);
+  engine.setAvailable(false);
+  await expect.poll(() => database.query(placed, id), PATIENT).toHaveLength(0);
+  expect(await of.get(id)).toMatchObject({ status: "starting", statusReason: "scheduling" });
+  engine.setAvailable(true);
+  await settled(of);
+}
+
+const PATIENT = { timeout: 15_000 };
+
 test(`clients at the same names with an engine in trouble (seed ${SEED}): all settles, and all agrees`, async () => {
   const capacity = { vcpus: ROOM, memoryMib: 4_096 };
   const of = await createSystem({ engine: { capacity } });
@@ -182,11 +199,11 @@ test(`clients at the same names with an engine in trouble (seed ${SEED}): all se
   const { engine, database } = of;
   const mostUp = countMachines(engine);
   const overlaps = countOverlaps(engine);
-  const random = randomFrom(SEED);
   const end = new AbortController();
-  const troubled = trouble(of, random, end.signal);
+  const troubled = trouble(of, randomFrom(SEED), end.signal);
   const handedOver = handOver(of);
   const clients = Array.from({ length: CLIENTS }, (_, i) => randomFrom(SEED + i + 1));
+  const waited = vi.spyOn(of.ctx.store, "reportPlacement");
   // Before and while the leader stands still, and under its heir.
   const strange = await Promise.all(clients.map((own) => client(of, own)));
   await handedOver;
@@ -229,4 +246,10 @@ test(`clients at the same names with an engine in trouble (seed ${SEED}): all se
     "SELECT count(*)::int AS runs FROM sandbox.runs",
   );
   expect(all.join("").split("s").length - 1).toBe(runs);
+
+  await waitForRoom(of);
+  await waitForEngine(of);
+  const reasons = waited.mock.calls.map(([, reason]) => reason);
+  expect(reasons).toContain("insufficient_capacity");
+  expect(reasons).toContain("scheduling");
 }, 60_000);
