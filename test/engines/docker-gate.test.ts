@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, it, vi } from "vitest";
 import { createDockerEngine } from "../../services/orchestrator/engines/docker/docker-engine.ts";
-import { tarOf } from "../../services/orchestrator/engines/docker/gate/tar.ts";
+import { writeTar } from "../../services/orchestrator/engines/docker/write-tar.ts";
 import { type Allocation, EngineFailure } from "../../services/orchestrator/engines/engine.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES, loadImage } from "../support/images.ts";
@@ -296,7 +296,8 @@ describeWithDocker("docker engine: the gate before a network", ({ host, network 
     const volume = async () => (await machine.inspect()).Mounts.map(({ RW }) => RW);
     expect(await volume()).toEqual([false]);
     for (const name of ["dev/.sandgate/gate", "dev/.sandgate/other"]) {
-      const archive = tarOf([{ name, content: Buffer.from("#!/bin/sh\nexec sleep 1000\n") }]);
+      const content = [Buffer.from("#!/bin/sh\nexec sleep 1000\n")];
+      const archive = writeTar([{ header: { name, type: "file", mode: 0o755 }, content }]);
       await expect(machine.putArchive(archive, { path: "/" }), name).rejects.toThrow(/read-only/);
     }
     expect(await start(nextStart(sandbox))).toMatchObject({ state: "running" });

@@ -1,8 +1,8 @@
-import type { TarEntry } from "../../../services/orchestrator/engines/docker/patches/archive.ts";
 import type {
   Entry,
   Files,
 } from "../../../services/orchestrator/engines/docker/patches/overlay.ts";
+import type { TarEntry } from "../../../services/orchestrator/engines/docker/write-tar.ts";
 import type { Patch } from "../../../services/orchestrator/engines/engine.ts";
 
 /** A file system in memory: absolute path without links -> what is there. */

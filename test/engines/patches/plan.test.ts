@@ -1,11 +1,9 @@
 import { text } from "node:stream/consumers";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  archiveOf,
-  writeTar,
-} from "../../../services/orchestrator/engines/docker/patches/archive.ts";
+import { archiveOf } from "../../../services/orchestrator/engines/docker/patches/archive.ts";
 import { planPatches } from "../../../services/orchestrator/engines/docker/patches/plan.ts";
+import { writeTar } from "../../../services/orchestrator/engines/docker/write-tar.ts";
 import { EngineFailure, type Patch } from "../../../services/orchestrator/engines/engine.ts";
 import {
   applyAtOnce,

@@ -6,6 +6,7 @@ import { tarHead } from "./tar-head.ts";
 
 /** The daemon's answer to a HEAD on a container's archive; the mode's bits are Go's. */
 interface PathStat {
+  size: number;
   mode: number;
   linkTarget: string;
 }
@@ -36,6 +37,15 @@ export async function kindAt(
   const stat = await rawStat(container, path, limits);
   if (!stat) return undefined;
   return stat.mode & GO_SYMLINK ? "link" : describe(path, stat).kind;
+}
+
+/** Bytes of what is at a path; undefined: there is nothing. */
+export async function sizeAt(
+  container: Docker.Container,
+  path: string,
+  limits: CallLimits,
+): Promise<number | undefined> {
+  return (await rawStat(container, path, limits))?.size;
 }
 
 /** A disk without what is in directories that something is mounted on once the container runs. */

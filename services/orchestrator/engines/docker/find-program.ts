@@ -22,7 +22,8 @@ export interface SearchPath {
   workdir: string;
 }
 
-const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/** Where programs are looked for without a PATH: Docker's own. */
+export const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /**
  * Looks a program up as the kernel and execvp will.

@@ -2,9 +2,7 @@ import type { ContainerInfo } from "dockerode";
 import type { Instance } from "../engine.ts";
 import type { DockerContext } from "./context.ts";
 import { inspectMachine, listContainers, nameOf } from "./machines.ts";
-
 import { watchOf } from "./names.ts";
-
 import type { Watched } from "./workload-ends.ts";
 
 const AT_ONCE = 8;

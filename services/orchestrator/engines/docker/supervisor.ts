@@ -1,3 +1,5 @@
+import { GATE_INIT } from "./gate/gated.ts";
+
 /**
  * What runs a workload inside its container. The container is the machine: it has to outlive the
  * workload, and end at once when it is stopped. Any POSIX shell will do; nothing else of the image is used.
@@ -20,9 +22,14 @@ const MARK_BESIDE = "sandgate-beside-init";
 const SAY_ENDED = `echo "sandgate: the workload ended with exit code $?" >&2`;
 const SAID = /sandgate: the workload ended with exit code \d+\r?\n?$/;
 
-/** Whether a line of standard error, or what the workload left of its last one with it, says that the workload ended. */
+/** Where in a piece of standard error, behind what the workload left of its last line, it is said; -1: nowhere. */
+export function endOfWorkloadAt(text: string): number {
+  return text.search(SAID);
+}
+
+/** Whether a line of standard error says that the workload ended. */
 export function saysWorkloadEnded(line: string): boolean {
-  return SAID.test(line);
+  return endOfWorkloadAt(line) >= 0;
 }
 
 /**
@@ -35,7 +42,7 @@ export function saysWorkloadEnded(line: string): boolean {
 const UNDER_INIT = `
 unset TINI_KILL_PROCESS_GROUP
 trap 'exit 143' TERM
-init=/dev/.sandgate/init
+init=${GATE_INIT}
 [ -x "$init" ] || init=/sbin/docker-init
 if [ $# -gt 0 ]; then
   "$init" -s -- "$@"

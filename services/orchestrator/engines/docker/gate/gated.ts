@@ -41,7 +41,8 @@ export function gated(
   };
 }
 
-function gateMount(installationId: string) {
+/** The volume that holds the gate, read-only in its place. Pure. */
+export function gateMount(installationId: string) {
   return {
     Type: "volume" as const,
     Source: gateVolumeName(installationId),

@@ -29,6 +29,14 @@ export class HostProcess {
     }
   }
 
+  /** @throws Error where there is none */
+  static async of(pid: number): Promise<HostProcess> {
+    const found = await HostProcess.open(pid);
+    if (!found)
+      throw new Error("a container's processes are not among those that this program sees");
+    return found;
+  }
+
   /** Of its directory in /proc, for a child that is to reach it. */
   get fd(): number {
     return this.#handle.fd;

@@ -51,7 +51,7 @@ async function pass(
   network: Allocation["spec"]["network"],
   origin: Origin,
 ): Promise<void> {
-  const first = await opened(container.State.Pid);
+  const first = await HostProcess.of(container.State.Pid);
   try {
     if (!(await first.isIn(container.Id)))
       throw new Error("a container's processes are not among those that this program sees");
@@ -76,18 +76,12 @@ async function enforce(
   first: HostProcess,
   network: Allocation["spec"]["network"],
 ): Promise<void> {
-  const parent = await opened(await first.parent());
+  const parent = await HostProcess.of(await first.parent());
   try {
     await setRules(first, ruleset(network, await networkFacts(container, first, parent)));
   } finally {
     await parent.close();
   }
-}
-
-async function opened(pid: number): Promise<HostProcess> {
-  const found = await HostProcess.open(pid);
-  if (!found) throw new Error("a container's processes are not among those that this program sees");
-  return found;
 }
 
 async function isHeld(

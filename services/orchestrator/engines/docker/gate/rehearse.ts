@@ -2,13 +2,15 @@ import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
 import type Docker from "dockerode";
 import { call, callAllowing } from "../call.ts";
-import { gateVolumeName, LABELS } from "../names.ts";
+import { sizeAt } from "../container-disk.ts";
+import { PRIVATE_HOST } from "../images/local-images.ts";
 import { networkFacts } from "../policy/facts.ts";
 import { ruleset } from "../policy/ruleset.ts";
 import { hasRules, setRules } from "../policy/set-rules.ts";
+import { type TarEntry, writeTar } from "../write-tar.ts";
 import { isStatic } from "./elf.ts";
+import { gateMount } from "./gated.ts";
 import { becomes, HostProcess } from "./held-process.ts";
-import { type Program, tarOf } from "./tar.ts";
 
 export interface Rehearsal {
   docker: Docker;
@@ -50,16 +52,6 @@ export async function rehearse(rehearsal: Rehearsal): Promise<void> {
 }
 
 function containerOptions({ installationId, hasInit, runtime }: Rehearsal, Image: string) {
-  const volume = {
-    Type: "volume" as const,
-    Source: gateVolumeName(installationId),
-    Target: VOLUME_AT,
-    VolumeOptions: {
-      NoCopy: true,
-      Labels: { [LABELS.installation]: installationId },
-      DriverConfig: { Name: "local", Options: {} },
-    },
-  };
   return {
     Image,
     Entrypoint: [IN_IMAGE],
@@ -68,7 +60,7 @@ function containerOptions({ installationId, hasInit, runtime }: Rehearsal, Image
       Init: hasInit,
       NetworkMode: "none",
       CapDrop: ["ALL"],
-      Mounts: [volume],
+      Mounts: [{ ...gateMount(installationId), Target: VOLUME_AT, ReadOnly: false }],
       ...(runtime === undefined ? {} : { Runtime: runtime }),
     },
   };
@@ -76,9 +68,9 @@ function containerOptions({ installationId, hasInit, runtime }: Rehearsal, Image
 
 async function play(rehearsal: Rehearsal, container: Docker.Container): Promise<void> {
   const info = await call((options) => container.inspect(options));
-  const first = await opened(info.State.Pid);
+  const first = await HostProcess.of(info.State.Pid);
   const held = rehearsal.hasInit ? await onlyChild(first) : first;
-  const parent = await opened(await first.parent());
+  const parent = await HostProcess.of(await first.parent());
   try {
     const waits = await becomes(() => held.isHeldBy(rehearsal.gate), WAIT_MS);
     if (!waits || !(await first.isIn(info.Id)))
@@ -99,19 +91,13 @@ async function play(rehearsal: Rehearsal, container: Docker.Container): Promise<
   }
 }
 
-async function opened(pid: number): Promise<HostProcess> {
-  const found = await HostProcess.open(pid);
-  if (!found) throw new Error("a container's processes are not among those that this program sees");
-  return found;
-}
-
 async function onlyChild(parent: HostProcess): Promise<HostProcess> {
   let child: number | undefined;
   await becomes(async () => {
     [child] = await parent.children();
     return child !== undefined;
   }, WAIT_MS);
-  return await opened(child ?? 0);
+  return await HostProcess.of(child ?? 0);
 }
 
 async function fill(
@@ -120,35 +106,30 @@ async function fill(
   init: Buffer | undefined,
 ): Promise<void> {
   if (init && !isStatic(init)) throw new Error("the daemon's init is not linked statically");
-  const programs: Program[] = [{ name: "gate", content: gate }];
-  if (init) programs.push({ name: "init", content: init });
+  const programs = Object.entries({ gate, ...(init ? { init } : {}) });
   const stand = await Promise.all(
-    programs.map(async ({ name, content }) => (await sizeOf(container, name)) === content.length),
+    programs.map(
+      async ([name, { length }]) =>
+        (await sizeAt(container, `${VOLUME_AT}/${name}`, {})) === length,
+    ),
   );
   if (stand.every(Boolean)) return;
-  await call((options) => container.putArchive(tarOf(programs), { path: VOLUME_AT, ...options }));
+  const archive = writeTar(programs.map(([name, content]) => program(name, content)));
+  await call((options) => container.putArchive(archive, { path: VOLUME_AT, ...options }));
 }
 
-async function sizeOf(container: Docker.Container, name: string): Promise<number | undefined> {
-  const path = `${VOLUME_AT}/${name}`;
-  const answer = await callAllowing([404], (options) =>
-    container.infoArchive({ path, ...options }),
-  );
-  if (!answer) return undefined;
-  answer.resume();
-  const header = String(answer.headers["x-docker-container-path-stat"]);
-  return JSON.parse(Buffer.from(header, "base64").toString()).size;
+function program(name: string, content: Buffer): TarEntry {
+  return { header: { name, type: "file", mode: 0o755 }, content: [content] };
 }
 
 /** An image with nothing but the gate, under a name that nothing is ever pulled from, and that names the content. */
 async function ensureImage(docker: Docker, gate: Buffer): Promise<string> {
-  const repo = "sandgate.invalid/gate";
+  const repo = `${PRIVATE_HOST}/gate`;
   const tag = createHash("sha256").update(gate).digest("hex").slice(0, 12);
   const name = `${repo}:${tag}`;
   if (await callAllowing([404], () => docker.getImage(name).inspect())) return name;
-  const archive = tarOf([{ name: IN_IMAGE.slice(1), content: gate }]);
-  // The client's types know only of files and streams, the client itself of buffers too.
-  const answer = await call(() => docker.importImage(archive as unknown as string, { repo, tag }));
+  const archive = writeTar([program(IN_IMAGE.slice(1), gate)]);
+  const answer = await call(() => docker.importImage(archive, { repo, tag }));
   await text(answer);
   return name;
 }

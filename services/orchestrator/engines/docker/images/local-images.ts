@@ -5,7 +5,7 @@ import { type CallLimits, call, callAllowing } from "../call.ts";
 import { familiar, type Reference } from "./reference.ts";
 
 /** A host that cannot exist (RFC 2606), so no reference to it is ever pulled. */
-const PRIVATE_HOST = "sandgate.invalid";
+export const PRIVATE_HOST = "sandgate.invalid";
 
 /** A name for an image that only these credentials find; see keepPrivate. */
 export function privateName(

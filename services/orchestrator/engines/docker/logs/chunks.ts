@@ -1,10 +1,9 @@
 import { TextDecoder } from "node:util";
 import type { LogChunk, LogPosition, LogSource } from "../../engine.ts";
+import { endOfWorkloadAt } from "../supervisor.ts";
 import type { Frame } from "./frames.ts";
 import { readTime } from "./timestamps.ts";
 
-/** What the supervisor writes to its standard error when the workload is over; see supervisor.ts. */
-const WORKLOAD_ENDED = /sandgate: the workload ended with exit code \d+\n$/;
 /** Frames that are longer cannot end in that line alone. */
 const LINE_MAX = 200;
 /** Of a longer line the daemon makes pieces of this many bytes. */
@@ -88,7 +87,7 @@ export class ChunkReader {
 
 function endOfWorkload(text: string): number {
   const tail = Math.max(0, text.length - LINE_MAX);
-  const at = text.slice(tail).search(WORKLOAD_ENDED);
+  const at = endOfWorkloadAt(text.slice(tail));
   return at < 0 ? text.length : tail + at;
 }
 

@@ -1,4 +1,4 @@
-import tar from "tar-stream";
+import type { TarEntry } from "../write-tar.ts";
 import type { Change, Overlay } from "./overlay.ts";
 
 /** A tar of changes, and what no tar can say. */
@@ -6,11 +6,6 @@ export interface PatchArchive {
   entries: TarEntry[];
   /** Paths that are there now and are not to be. */
   removals: { path: string; by: string }[];
-}
-
-export interface TarEntry {
-  header: tar.Headers & { name: string };
-  content: Buffer[];
 }
 
 /** Pure but for what the overlay reads. */
@@ -41,24 +36,4 @@ function entryOf(name: string, change: Written): TarEntry {
   const { kind, uid, gid } = change;
   const header = { name, type: kind, mode: change.mode | REGULAR, uid, gid };
   return { header, content: change.kind === "file" ? change.content : [] };
-}
-
-/** The entries as a tar, made as it is read. */
-export function writeTar(entries: readonly TarEntry[]): NodeJS.ReadableStream {
-  const pack = tar.pack();
-  void writeEntries(pack, entries).catch((error: Error) => pack.destroy(error));
-  return pack;
-}
-
-async function writeEntries(pack: tar.Pack, entries: readonly TarEntry[]): Promise<void> {
-  for (const { header, content } of entries) {
-    const size = content.reduce((sum, { length }) => sum + length, 0);
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const done = (error?: Error | null) => (error ? reject(error) : resolve());
-    const entry = pack.entry({ ...header, size }, done);
-    for (const part of content) entry?.write(part);
-    entry?.end();
-    await promise;
-  }
-  pack.finalize();
 }

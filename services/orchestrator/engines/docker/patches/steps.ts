@@ -1,10 +1,10 @@
 import { isIP } from "node:net";
 import { type Allocation, EngineFailure } from "../../engine.ts";
+import { DEFAULT_PATH } from "../find-program.ts";
 import type { Step } from "./plan.ts";
 
 const SCRIPTS = "/.msb/scripts";
 const EXECUTABLE = 0o755;
-const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Whether something is to be written to a new container's disk before its first start. Pure. */
 export function needsPreparation({ patches, spec }: Allocation): boolean {
