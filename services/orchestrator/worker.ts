@@ -3,7 +3,7 @@ import type { LeadingContext } from "./context.ts";
 import { endRun } from "./domain/end-run.ts";
 import { observe, stopUnwanted } from "./domain/observe.ts";
 import { Orphans } from "./domain/orphans.ts";
-import { EngineUnavailable, type Instance } from "./engines/engine.ts";
+import { EngineTrouble, EngineUnavailable, type Instance } from "./engines/engine.ts";
 import { Starts } from "./starts.ts";
 import { type Kind, Tasks } from "./tasks.ts";
 
@@ -136,7 +136,8 @@ export class Worker {
   #failed(kind: Kind, sandboxId: string, err: unknown): void {
     this.#ctx.log.warn({ err, sandboxId }, "work on a sandbox did not succeed; trying again");
     // No use to try the next start before the engine has been asked.
-    if (kind !== "start" || !(err instanceof EngineUnavailable)) return;
+    if (kind !== "start" || !(err instanceof EngineUnavailable) || err instanceof EngineTrouble)
+      return;
     this.#answers = false;
     this.observeSoon();
   }

@@ -1,6 +1,7 @@
 import type { LeadingContext } from "../context.ts";
 import {
   EngineFailure,
+  EngineTrouble,
   EngineUnavailable,
   type Instance,
   InsufficientCapacity,
@@ -18,7 +19,7 @@ const LAST_LOOK_MS = 2_000;
  * @param signal aborted when nobody wants the start any more
  * @returns "rest" where it is to be tried later: the engine had no room after all, or the run was stopped
  *   meanwhile, or another leads by now
- * @throws EngineUnavailable, after the run was put back into the queue
+ * @throws EngineTrouble, the run staying placed; EngineUnavailable, after it was put back into the queue
  */
 export async function startRun(
   ctx: LeadingContext,
@@ -53,7 +54,9 @@ async function reportFault(
     await ctx.reports.waiting(run, "insufficient_capacity");
     return "rest";
   } else {
-    if (error instanceof EngineUnavailable) await ctx.reports.waiting(run, "scheduling");
+    // One that only this start troubles stays placed, so that its time limit goes on.
+    const isAway = error instanceof EngineUnavailable && !(error instanceof EngineTrouble);
+    if (isAway) await ctx.reports.waiting(run, "scheduling");
     throw error;
   }
   return "done";

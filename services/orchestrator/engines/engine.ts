@@ -216,3 +216,8 @@ export class InsufficientCapacity extends Error {
 export class EngineUnavailable extends Error {
   override name = "EngineUnavailable";
 }
+
+/** The engine answers, but to this call not as it should: as likely as not this run's own fault. Try again for a while. */
+export class EngineTrouble extends EngineUnavailable {
+  override name = "EngineTrouble";
+}

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { EngineUnavailable } from "../../../services/orchestrator/engines/engine.ts";
+import { EngineTrouble, EngineUnavailable } from "../../../services/orchestrator/engines/engine.ts";
 import { createSimulatedEngine } from "../../../services/orchestrator/engines/simulated.ts";
 import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
 import { createSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
@@ -63,6 +63,28 @@ test("a start that no engine takes fails at the queue's time limit, and says tha
   const { id } = await system.create();
   expect(await reaches(system, id, "failed")).toMatchObject({
     lastFailureMessage: "the engine did not answer within 4 s",
+  });
+});
+
+test("a start that alone troubles an engine which answers keeps its place, and fails at its time limit", async () => {
+  const system = await start({ limits: { startTimeoutSecs: 4, queueTimeoutSecs: 60 } });
+  const { engine, database } = system;
+  const ensureRunning = engine.ensureRunning.bind(engine);
+  const troubled = vi.spyOn(engine, "ensureRunning").mockImplementation((allocation, signal) => {
+    if (allocation.name !== "odd") return ensureRunning(allocation, signal);
+    return Promise.reject(new EngineTrouble("the engine answered 500"));
+  });
+  const { id } = await system.create({}, "odd");
+  const tries = () => troubled.mock.calls.filter(([{ name }]) => name === "odd").length;
+  await expect.poll(tries, { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
+  const placed =
+    "SELECT sandbox_id FROM sandbox.runs WHERE sandbox_id = $1::uuid AND placed_at IS NOT NULL";
+  expect(await database.query(placed, id)).toHaveLength(1);
+  expect(await system.get(id)).toMatchObject({ status: "starting", statusReason: null });
+  const other = await system.create();
+  await reaches(system, other.id, "running");
+  expect(await reaches(system, id, "failed")).toMatchObject({
+    lastFailureMessage: "the machine did not come up within 4 s",
   });
 });
 

@@ -1,4 +1,4 @@
-import { EngineUnavailable } from "../engine.ts";
+import { EngineTrouble, EngineUnavailable } from "../engine.ts";
 
 /** An answer of the daemon that is not a success. */
 export class DockerError extends Error {
@@ -85,7 +85,7 @@ export async function guarded<T>(verb: () => Promise<T>): Promise<T> {
     return await verb();
   } catch (error) {
     if (error instanceof DockerError)
-      throw new EngineUnavailable(`Docker answered ${error.status}: ${error.message}`, {
+      throw new EngineTrouble(`Docker answered ${error.status}: ${error.message}`, {
         cause: error,
       });
     throw error;
