@@ -21,7 +21,7 @@ export function createReadiness(
 
 /** The same where all of it is in other processes: each service says itself whether it can serve. */
 export function createRemoteReadiness(
-  remotes: Record<"sandbox" | "organization", Served> & {
+  remotes: Record<"sandbox" | "organization" | "billing", Served> & {
     orchestrator: { client: Orchestrators };
   },
   lifecycle: Lifecycle,
@@ -29,6 +29,7 @@ export function createRemoteReadiness(
   return asking(lifecycle, {
     sandbox: () => isServing(remotes.sandbox),
     organization: () => isServing(remotes.organization),
+    billing: () => isServing(remotes.billing),
     orchestrator: () => leads(remotes.orchestrator.client),
   });
 }

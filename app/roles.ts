@@ -1,6 +1,7 @@
 import { prepareDataDir } from "../runtime/data-dir.ts";
 import { StartupError } from "../runtime/errors.ts";
 import type { OneProcessOptions } from "./one-process.ts";
+import { startBillingRole } from "./roles/billing.ts";
 import { startGatewayRole } from "./roles/gateway.ts";
 import { startOrchestratorRole } from "./roles/orchestrator.ts";
 import { startOrganizationRole } from "./roles/organization.ts";
@@ -18,6 +19,7 @@ const ROLES: Readonly<Record<string, Role>> = {
   sandbox: startSandboxRole,
   orchestrator: startOrchestratorRole,
   organization: startOrganizationRole,
+  billing: startBillingRole,
 };
 
 /**

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { type Client, createClient } from "@connectrpc/connect";
 import type { Database } from "../prisma/database.ts";
+import { BillingService } from "../proto/gen/billing/v1/billing_service_pb.ts";
 import { OrchestratorService } from "../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
@@ -10,6 +11,7 @@ import type { Logger } from "../runtime/log.ts";
 import { createInProcessTransport } from "../runtime/rpc/in-process.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import type { Secrets } from "../runtime/secrets.ts";
+import { startBillingService } from "../services/billing/start.ts";
 import { startOrchestratorService } from "../services/orchestrator/start.ts";
 import type { BootstrapResult } from "../services/organization/bootstrap.ts";
 import { startOrganizationService } from "../services/organization/start.ts";
@@ -31,6 +33,7 @@ export interface Services {
     sandboxes: Client<typeof SandboxService>;
     organizations: Client<typeof OrganizationService>;
     orchestrators: Client<typeof OrchestratorService>;
+    billing: Client<typeof BillingService>;
   };
   /** For a port of their own. */
   routes: Routes;
@@ -47,16 +50,19 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const sandboxRoutes: Routes = (router) => router.service(SandboxService, sandbox.service);
   const sandboxes = createClient(SandboxService, createInProcessTransport(sandboxRoutes, { log }));
   const orchestrator = await startOrchestrators(options, chosen, sandboxes);
+  const billing = await startBilling(options, sandboxes);
   const routes: Routes = (router) => {
     sandboxRoutes(router);
     router.service(OrganizationService, organization.service);
     router.service(OrchestratorService, orchestrator.service);
+    router.service(BillingService, billing.service);
   };
   const transport = createInProcessTransport(routes, { log });
   const clients = {
     sandboxes,
     organizations: createClient(OrganizationService, transport),
     orchestrators: createClient(OrchestratorService, transport),
+    billing: createClient(BillingService, transport),
   };
   return { clients, routes, bootstrap: organization.bootstrap, chosen };
 }
@@ -103,6 +109,28 @@ export function startOrchestrators(
   return lifecycle.start("orchestrator", {
     start: () =>
       startOrchestratorService({ database, databaseUrl, sandboxes, engine, log, unseal, limits }),
+    end: (service) => service.stop(),
+  });
+}
+
+export function startBilling(
+  {
+    config,
+    log,
+    lifecycle,
+    database,
+  }: Pick<ServicesOptions, "config" | "log" | "lifecycle" | "database">,
+  sandboxes: Client<typeof SandboxService>,
+) {
+  return lifecycle.start("billing service", {
+    start: () =>
+      startBillingService({
+        database,
+        sandboxes,
+        poolGraceSecs: config.billing.poolGraceSecs,
+        onError: (error) =>
+          log.error({ err: error }, "the billing service's background work failed"),
+      }),
     end: (service) => service.stop(),
   });
 }

@@ -1,5 +1,6 @@
 import type { Client } from "@connectrpc/connect";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
+import type { BillingService } from "../proto/gen/billing/v1/billing_service_pb.ts";
 import type { OrchestratorService } from "../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
@@ -28,6 +29,7 @@ export interface GatewayOptions {
     sandboxes: Client<typeof SandboxService>;
     organizations: Client<typeof OrganizationService>;
     orchestrators: Client<typeof OrchestratorService>;
+    billing: Client<typeof BillingService>;
   };
   config: {
     /** Origins such as `https://console.example.org`; empty: CORS is off. */

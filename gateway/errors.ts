@@ -8,15 +8,19 @@ export const STATUS = {
   invalid_request: 400,
   invalid_sandbox_config: 400,
   invalid_api_key: 401,
+  quota_exceeded: 403,
   org_suspended: 403,
   not_found: 404,
   org_not_found: 404,
   sandbox_not_found: 404,
+  event_not_found: 404,
   method_not_allowed: 405,
   name_already_exists: 409,
   invalid_state_transition: 409,
+  idempotency_in_progress: 409,
   payload_too_large: 413,
   unsupported_media_type: 415,
+  idempotency_key_reused: 422,
   rate_limited: 429,
   internal: 500,
   orchestrator_unreachable: 502,
@@ -88,6 +92,15 @@ const REASONS: Readonly<Record<Reason, (error: ServiceError) => PublicError>> = 
       "invalid state transition",
       pick(metadata, ["from", "action"]),
     ),
+  QUOTA_EXCEEDED: ({ metadata }) => quotaExceeded(metadata),
+  EVENT_NOT_FOUND: () => new PublicError("event_not_found", "resource not found"),
+  IDEMPOTENCY_KEY_REUSED: () => idempotencyKeyReused(),
+  // No public route asks for what these refuse, so they would be a fault of this server.
+  MEMBER_NOT_FOUND: () => internal(),
+  MEMBER_ALREADY_EXISTS: () => internal(),
+  KEY_NOT_FOUND: () => internal(),
+  PLAN_NOT_FOUND: () => internal(),
+  IDEMPOTENCY_KEY_UNKNOWN: () => internal(),
   RATE_LIMITED: () => rateLimited(),
   ORCHESTRATOR_UNREACHABLE: () =>
     new PublicError("orchestrator_unreachable", "orchestrator unreachable"),
@@ -102,6 +115,10 @@ export function toPublicError(error: unknown): PublicError {
   const code = error instanceof ConnectError ? error.code : undefined;
   if (code === Code.DeadlineExceeded) return deadlineExceeded();
   if (code === Code.Unavailable) return serviceUnavailable();
+  return internal();
+}
+
+function internal(): PublicError {
   return new PublicError("internal", "internal error");
 }
 
@@ -135,4 +152,30 @@ export function serviceUnavailable(message = "service unavailable", details: Err
 
 function deadlineExceeded(): PublicError {
   return new PublicError("deadline_exceeded", "deadline exceeded");
+}
+
+export function idempotencyInProgress(): PublicError {
+  return new PublicError(
+    "idempotency_in_progress",
+    "the first request with this idempotency key is still running",
+  );
+}
+
+export function idempotencyKeyReused(): PublicError {
+  return new PublicError(
+    "idempotency_key_reused",
+    "this idempotency key was used for another request",
+  );
+}
+
+/** Services send numbers as text; `used` and `requested` may be missing. */
+function quotaExceeded(metadata: Readonly<Record<string, string>>): PublicError {
+  const { quota = "quota" } = metadata;
+  const number = (name: string) => (metadata[name] === undefined ? null : Number(metadata[name]));
+  return new PublicError("quota_exceeded", `quota exceeded: ${quota}`, {
+    quota,
+    limit: number("limit"),
+    used: number("used"),
+    requested: number("requested"),
+  });
 }

@@ -1,3 +1,5 @@
+import { isIP } from "node:net";
+
 /** Reads single variables and collects what is wrong with them, so that one run shows every fault. */
 export class EnvReader {
   /** Sentences, each naming its variable. No value is repeated: it may be a secret. */
@@ -51,12 +53,18 @@ export class EnvReader {
   origins(name: string): string[] {
     const wanted = "origins such as https://console.example.org, with commas between";
     const isOrigin = (text: string) => URL.canParse(text) && new URL(text).origin === text;
-    return (
-      this.#parse(name, wanted, (text) => {
-        const origins = text.split(",").map((part) => part.trim());
-        return origins.every(isOrigin) ? origins : undefined;
-      }) ?? []
-    );
+    return this.#list(name, wanted, isOrigin);
+  }
+
+  /** A list of IP addresses and networks such as `10.0.0.0/8`, with commas between. */
+  addresses(name: string): string[] {
+    const isNetwork = (text: string) => {
+      const [address = "", prefix, ...more] = text.split("/");
+      const bits = { 4: 32, 6: 128 }[isIP(address)];
+      if (bits === undefined || more.length > 0) return false;
+      return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits);
+    };
+    return this.#list(name, "IP addresses or networks, with commas between", isNetwork);
   }
 
   /** Exactly `length` bytes, in hexadecimal or standard base64. */
@@ -67,6 +75,14 @@ export class EnvReader {
       const isBase64 = bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "");
       return isBase64 && bytes.length === length ? bytes : undefined;
     });
+  }
+
+  #list(name: string, wanted: string, fits: (part: string) => boolean): string[] {
+    const parse = (text: string) => {
+      const parts = text.split(",").map((part) => part.trim());
+      return parts.every(fits) ? parts : undefined;
+    };
+    return this.#parse(name, wanted, parse) ?? [];
   }
 
   #parse<T>(name: string, wanted: string, parse: (text: string) => T | undefined): T | undefined {

@@ -22,6 +22,8 @@ export interface Config {
   rpc: RpcConfig;
   engine: EngineConfig;
   orchestrator: OrchestratorConfig;
+  organization: OrganizationConfig;
+  billing: BillingConfig;
   /** The first key of the default organization; undefined: generated. */
   bootstrapApiKey: string | undefined;
   /** 32 bytes; undefined: kept in a file under `dataDir`. */
@@ -38,6 +40,18 @@ export interface GatewayConfig {
   corsOrigins: string[];
   /** Most waits held at once. */
   waitsMax: number;
+  rateLimit: RateLimitConfig;
+  /** Addresses and networks whose `X-Forwarded-For` is believed; empty: nobody's. */
+  trustedProxies: string[];
+}
+
+export interface RateLimitConfig {
+  /** Requests a second that one key may make; 0: any number. */
+  perSecond: number;
+  /** How many at once, after a rest. */
+  burst: number;
+  /** A `redis://` URL that several gateways share; undefined: each counts for itself. */
+  redisUrl: string | undefined;
 }
 
 export interface RpcConfig {
@@ -45,7 +59,7 @@ export interface RpcConfig {
   /** 0: any free one; undefined: off. */
   port: number | undefined;
   /** Where a role that runs alone finds the others, such as `http://127.0.0.1:9091`. */
-  urls: Record<"sandbox" | "orchestrator" | "organization", string | undefined>;
+  urls: Record<"sandbox" | "orchestrator" | "organization" | "billing", string | undefined>;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
 }
@@ -79,6 +93,16 @@ export interface OrchestratorConfig {
   orphanDelaySecs: number;
 }
 
+export interface OrganizationConfig {
+  /** How long audit events are kept; 0: always. */
+  eventRetentionDays: number;
+}
+
+export interface BillingConfig {
+  /** From a hard-capped plan's pool running out to the stop of what runs. */
+  poolGraceSecs: number;
+}
+
 /**
  * Reads the environment, once. An empty value counts as unset.
  * @throws StartupError naming every variable that does not fit
@@ -94,6 +118,12 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       port: read.integer("PORT", 0, 65_535) ?? 8080,
       corsOrigins: read.origins("CORS_ORIGINS"),
       waitsMax: read.integer("WAITS_MAX", 0, 1_000_000) ?? 10_000,
+      rateLimit: {
+        perSecond: read.integer("RATE_LIMIT_PER_SEC", 0, 1_000_000) ?? 1_000,
+        burst: read.integer("RATE_LIMIT_BURST", 1, 1_000_000) ?? 2_000,
+        redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
+      },
+      trustedProxies: read.addresses("TRUSTED_PROXIES"),
     },
     rpc: {
       host: host(read, "RPC_HOST"),
@@ -102,6 +132,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         sandbox: read.url("SANDBOX_URL", ["http:", "https:"]),
         orchestrator: read.url("ORCHESTRATOR_URL", ["http:", "https:"]),
         organization: read.url("ORGANIZATION_URL", ["http:", "https:"]),
+        billing: read.url("BILLING_URL", ["http:", "https:"]),
       },
       serviceToken: read.match(
         "SERVICE_TOKEN",
@@ -129,6 +160,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       memoryOvercommit: read.decimal("MEMORY_OVERCOMMIT", 0.1, 1_000) ?? 1,
       orphanDelaySecs: read.integer("ORPHAN_DELAY_SECS", 0, 604_800) ?? 600,
     },
+    organization: {
+      eventRetentionDays: read.integer("EVENT_RETENTION_DAYS", 0, 36_500) ?? 0,
+    },
+    billing: { poolGraceSecs: read.integer("POOL_GRACE_SECS", 0, 604_800) ?? 300 },
     bootstrapApiKey: read.match("BOOTSTRAP_API_KEY", isApiKey, API_KEY_FORM),
     secretsKey: read.key("SECRETS_KEY", 32),
     drainTimeoutSecs: read.integer("DRAIN_TIMEOUT_SECS", 0, 3_600) ?? 10,

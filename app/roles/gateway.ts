@@ -1,3 +1,4 @@
+import { BillingService } from "../../proto/gen/billing/v1/billing_service_pb.ts";
 import { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { OrganizationService } from "../../proto/gen/organization/v1/organization_service_pb.ts";
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
@@ -12,15 +13,20 @@ import type { RoleOptions } from "../roles.ts";
  */
 export async function startGatewayRole(options: RoleOptions): Promise<string> {
   const { config, log, lifecycle } = options;
-  requireUrls(config, ["sandbox", "organization", "orchestrator"]);
+  requireUrls(config, ["sandbox", "organization", "orchestrator", "billing"]);
   const sandbox = await provideRemote(options, "sandbox", SandboxService);
   const organization = await provideRemote(options, "organization", OrganizationService);
   const orchestrator = await provideRemote(options, "orchestrator", OrchestratorService);
-  const readiness = createRemoteReadiness({ sandbox, organization, orchestrator }, lifecycle);
+  const billing = await provideRemote(options, "billing", BillingService);
+  const readiness = createRemoteReadiness(
+    { sandbox, organization, orchestrator, billing },
+    lifecycle,
+  );
   const clients = {
     sandboxes: sandbox.client,
     organizations: organization.client,
     orchestrators: orchestrator.client,
+    billing: billing.client,
   };
   const gateway = { clients, config: config.gateway, log, readiness };
   const url = await startGateway(gateway, config.gateway, lifecycle);

@@ -1,5 +1,11 @@
 import Type from "typebox";
-import { type ErrorCode, PublicError, STATUS } from "../errors.ts";
+import {
+  type ErrorCode,
+  idempotencyInProgress,
+  idempotencyKeyReused,
+  PublicError,
+  STATUS,
+} from "../errors.ts";
 import type { Operation } from "../http/operation.ts";
 import { nullable, words } from "../validation/schema.ts";
 
@@ -34,10 +40,17 @@ const EXAMPLES: Readonly<Record<ErrorCode, PublicError>> = {
     { field: strict.field, errors: [strict] },
   ),
   invalid_api_key: new PublicError("invalid_api_key", "unauthorized"),
+  quota_exceeded: new PublicError("quota_exceeded", "quota exceeded: max_sandboxes", {
+    quota: "max_sandboxes",
+    limit: 20,
+    used: 20,
+    requested: 1,
+  }),
   org_suspended: new PublicError("org_suspended", "organization suspended"),
   not_found: new PublicError("not_found", "resource not found"),
   org_not_found: new PublicError("org_not_found", "org not found"),
   sandbox_not_found: new PublicError("sandbox_not_found", "resource not found"),
+  event_not_found: new PublicError("event_not_found", "resource not found"),
   method_not_allowed: new PublicError("method_not_allowed", "PUT is not allowed here"),
   name_already_exists: new PublicError("name_already_exists", "'name' already exists", {
     field: "name",
@@ -49,6 +62,8 @@ const EXAMPLES: Readonly<Record<ErrorCode, PublicError>> = {
     "invalid state transition",
     { from: "running", action: "start" },
   ),
+  idempotency_in_progress: idempotencyInProgress(),
+  idempotency_key_reused: idempotencyKeyReused(),
   payload_too_large: new PublicError("payload_too_large", "the body is too large"),
   unsupported_media_type: new PublicError(
     "unsupported_media_type",
@@ -69,6 +84,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
   409: "In conflict with what is there.",
   413: "The body is too large.",
   415: "The body is no JSON by its type.",
+  422: "The idempotency key was used for another request.",
   429: "Too many requests, or waits held.",
   500: "A fault of this server.",
   502: "Nothing that could run a sandbox answers.",

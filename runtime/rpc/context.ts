@@ -22,3 +22,5 @@ export function requireCaller(context: Pick<HandlerContext, "values" | "method">
 export const ORGANIZATION_HEADER = "sandgate-organization-id";
 export const ACTOR_HEADER = "sandgate-actor";
 export const REQUEST_ID_HEADER = "x-request-id";
+export const IDEMPOTENCY_KEY_HEADER = "sandgate-idempotency-key";
+export const REQUEST_SHA256_HEADER = "sandgate-request-sha256";

@@ -9,7 +9,7 @@ import * as write from "./messages.ts";
 /** Every RPC of organization.v1: read the message, call the verb, write the message. */
 export function createOrganizationService(
   ctx: OrganizationContext,
-): ServiceImpl<typeof OrganizationService> {
+): Partial<ServiceImpl<typeof OrganizationService>> {
   return {
     authenticateKey: async (request) =>
       write.keyHolderToMessage(await authenticateKey(ctx, request.keySha256)),

@@ -10,7 +10,10 @@ import { createStore, type Database } from "./store.ts";
  */
 export async function startOrganizationService(
   options: BootstrapOptions & { database: Database },
-): Promise<{ service: ServiceImpl<typeof OrganizationService>; bootstrap: BootstrapResult }> {
+): Promise<{
+  service: Partial<ServiceImpl<typeof OrganizationService>>;
+  bootstrap: BootstrapResult;
+}> {
   const ctx = { store: createStore(options.database) };
   return { service: createOrganizationService(ctx), bootstrap: await bootstrap(ctx, options) };
 }

@@ -21,7 +21,6 @@ import {
 } from "./store/report.ts";
 
 export type { NewSandbox } from "./store/create.ts";
-export type { PagePoint } from "./store/read.ts";
 export type { Reported } from "./store/report.ts";
 export type { Database };
 

@@ -36,19 +36,23 @@ describe("every role in a process of its own", { timeout: 60_000 }, () => {
     api("POST", "/v1/sandboxes?start=true&wait_for=running&wait_timeout=30", { ...image(), name });
 
   test("starts in any order: each waits for what it needs, and says what is missing", async () => {
-    const { gateway, organization, sandbox, orchestrators, url } = deployment;
+    const { gateway, organization, sandbox, billing, orchestrators, url } = deployment;
     const answers = (path: string) => fetch(`${url}${path}`).catch(() => undefined);
     gateway.start();
     await expect.poll(async () => (await answers("/healthz"))?.status, SLOW).toBe(200);
     const unready = await answers("/readyz");
     expect(unready?.status).toBe(503);
     expect(await unready?.json()).toMatchObject({
-      error: { details: { checks: { sandbox: false, organization: false, orchestrator: false } } },
+      error: {
+        details: {
+          checks: { sandbox: false, organization: false, orchestrator: false, billing: false },
+        },
+      },
     });
     const early = await api("GET", "/v1/sandboxes");
     expect(early).toMatchObject({ status: 503, body: { error: { code: "service_unavailable" } } });
     expect(early.headers.get("retry-after")).toBe("1");
-    for (const child of [...orchestrators, sandbox, organization]) child.start();
+    for (const child of [...orchestrators, sandbox, organization, billing]) child.start();
     await ready();
   });
 
@@ -64,7 +68,7 @@ describe("every role in a process of its own", { timeout: 60_000 }, () => {
     expect((await api("GET", `/v1/sandboxes/${made.body.id}`)).status).toBe(404);
   });
 
-  test.each(["gateway", "sandbox", "organization", "orchestrator"] as const)(
+  test.each(["gateway", "sandbox", "organization", "billing", "orchestrator"] as const)(
     "%s is killed: the others find it again, and nothing is lost",
     async (name) => {
       const child = name === "orchestrator" ? deployment.orchestrators[0] : deployment[name];

@@ -27,6 +27,7 @@ export interface Deployment {
   gateway: Child;
   sandbox: Child;
   organization: Child;
+  billing: Child;
   orchestrators: Child[];
   all: Child[];
   /** Whether the gateway says that it can serve. */
@@ -37,9 +38,8 @@ export interface Deployment {
 
 export async function createDeployment(options: DeploymentOptions): Promise<Deployment> {
   const { orchestrators: count = 1, orchestratorProgram = [MAIN, "orchestrator"] } = options;
-  const [port, sandboxPort, organizationPort, ...orchestratorPorts] = await Promise.all(
-    Array.from({ length: 3 + count }, freePort),
-  );
+  const [port, sandboxPort, organizationPort, billingPort, ...orchestratorPorts] =
+    await Promise.all(Array.from({ length: 4 + count }, freePort));
   const apiKey = generateApiKey();
   const local = (at: number | undefined) => `http://127.0.0.1:${at}`;
   const service = (name: string, at: number | undefined, program: readonly string[]) =>
@@ -51,6 +51,7 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
     });
   const sandbox = service("sandbox", sandboxPort, [MAIN, "sandbox"]);
   const organization = service("organization", organizationPort, [MAIN, "organization"]);
+  const billing = service("billing", billingPort, [MAIN, "billing"]);
   const orchestrators = orchestratorPorts.map((at, i) =>
     service(`orchestrator-${i + 1}`, at, orchestratorProgram),
   );
@@ -59,8 +60,9 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
     SANDBOX_URL: local(sandboxPort),
     ORGANIZATION_URL: local(organizationPort),
     ORCHESTRATOR_URL: local(orchestratorPorts[0]),
+    BILLING_URL: local(billingPort),
   });
-  const all = [organization, sandbox, ...orchestrators, gateway];
+  const all = [organization, sandbox, billing, ...orchestrators, gateway];
   const url = local(port);
   const isReady = () =>
     fetch(`${url}/readyz`).then(
@@ -70,7 +72,18 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
   const close = async () => {
     await Promise.all(all.map((child) => child.kill()));
   };
-  return { url, apiKey, gateway, sandbox, organization, orchestrators, all, isReady, close };
+  return {
+    url,
+    apiKey,
+    gateway,
+    sandbox,
+    organization,
+    billing,
+    orchestrators,
+    all,
+    isReady,
+    close,
+  };
 }
 
 function role(

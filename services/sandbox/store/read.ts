@@ -1,4 +1,5 @@
 import type { Database } from "../../../prisma/database.ts";
+import type { PagePoint } from "../../../runtime/page-cursor.ts";
 import type { Sandbox, SandboxKey, Status } from "../domain/sandbox.ts";
 import { keyCondition, keyValue } from "./fragments.ts";
 import { columns, type SandboxRow, toSandbox } from "./rows.ts";
@@ -14,12 +15,6 @@ export async function findSandbox(
     keyValue(key),
   );
   return row && toSandbox(row);
-}
-
-/** A place in the list: creation in microseconds since 1970 (kept as digits), then id. */
-export interface PagePoint {
-  createdUs: string;
-  id: string;
 }
 
 export interface PageQuery {
@@ -40,7 +35,7 @@ export async function listSandboxes(
   const rows = await database.query<SandboxRow & { created_us: bigint }>(sql, ...values);
   const page = rows.slice(0, query.limit);
   const last = rows.length > query.limit ? page.at(-1) : undefined;
-  const next = last ? { createdUs: String(last.created_us), id: last.id } : null;
+  const next = last ? { us: String(last.created_us), id: last.id } : null;
   return { sandboxes: page.map(toSandbox), next };
 }
 
@@ -51,7 +46,7 @@ function pageStatement({ orgId, limit, after, labels, statuses }: PageQuery) {
   const place = (value: unknown) => `$${values.push(value)}`;
   const conditions = ["s.org_id = $1::uuid", "s.destroyed_at IS NULL"];
   if (after) {
-    const created = `timestamptz 'epoch' + ${place(after.createdUs)}::text::bigint * interval '1 microsecond'`;
+    const created = `timestamptz 'epoch' + ${place(after.us)}::text::bigint * interval '1 microsecond'`;
     conditions.push(`(s.created_at, s.id) < (${created}, ${place(after.id)}::uuid)`);
   }
   if (labels) conditions.push(`s.spec->'labels' @> ${place(JSON.stringify(labels))}::jsonb`);

@@ -1,6 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { createClient, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import { BillingService } from "../../../proto/gen/billing/v1/billing_service_pb.ts";
 import { OrchestratorService } from "../../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { OrganizationService } from "../../../proto/gen/organization/v1/organization_service_pb.ts";
 import {
@@ -39,6 +40,7 @@ export class FakeServices {
   readonly organization: Partial<Organizations> = {};
   readonly sandbox: Partial<Sandboxes> = {};
   readonly orchestrator: Partial<Orchestrators> = {};
+  readonly billing: Partial<ServiceImpl<typeof BillingService>> = {};
 
   clients() {
     const transport = createInProcessTransport(
@@ -46,6 +48,7 @@ export class FakeServices {
         router.service(OrganizationService, this.#organizations());
         router.service(SandboxService, this.#sandboxes());
         router.service(OrchestratorService, this.#orchestrators());
+        router.service(BillingService, this.billing);
       },
       // What services log is not looked at here.
       { log: { error: () => undefined }, freeze: true },
@@ -54,6 +57,7 @@ export class FakeServices {
       organizations: createClient(OrganizationService, transport),
       sandboxes: createClient(SandboxService, transport),
       orchestrators: createClient(OrchestratorService, transport),
+      billing: createClient(BillingService, transport),
     };
   }
 
@@ -103,7 +107,7 @@ export class FakeServices {
     };
   }
 
-  #organizations(): Organizations {
+  #organizations(): Partial<Organizations> {
     return {
       authenticateKey: async ({ keySha256 }, context) => {
         this.keysAsked.push(Buffer.from(keySha256).toString("hex"));
