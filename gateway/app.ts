@@ -15,6 +15,8 @@ import { EventStreams } from "./http/event-streams.ts";
 import { requestId } from "./http/request-id.ts";
 import { mount } from "./http/route.ts";
 import { collectPaths } from "./http/routing.ts";
+import { billingRoutes } from "./v1/billing/routes.ts";
+import { eventRoutes } from "./v1/events/routes.ts";
 import { organizationRoutes } from "./v1/organization/routes.ts";
 import { logsRoute } from "./v1/sandboxes/logs.ts";
 import { sandboxRoutes } from "./v1/sandboxes/routes.ts";
@@ -86,6 +88,8 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     ...sandboxRoutes({ sandboxes: clients.sandboxes, waits, rpcTimeoutMs }),
     logsRoute({ orchestrators: clients.orchestrators, streams, rpcTimeoutMs }),
     ...organizationRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
+    ...eventRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
+    ...billingRoutes({ billing: clients.billing, rpcTimeoutMs }),
   ];
   mount(app, routes, authenticator(clients.organizations, rpcTimeoutMs));
   serveHealth(app, readiness);

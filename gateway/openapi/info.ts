@@ -15,6 +15,9 @@ a rule or a secret is refused; elsewhere it is ignored, and named in \`X-Ignored
 export const TAGS = [
   { name: "Sandboxes", description: "Machines made from images." },
   { name: "Organization", description: "Who the key belongs to." },
+  { name: "Audit", description: "What was done, and by whom." },
+  { name: "Quotas", description: "What the organization may use." },
+  { name: "Usage", description: "What it used, and what that costs." },
   { name: "Health", description: "For whoever watches the program; no key is asked for." },
 ];
 

@@ -1,12 +1,13 @@
 import type { Static } from "typebox";
 import type { Call } from "../../http/route.ts";
 import { callFor } from "../../http/rpc.ts";
+import { publicPage } from "../pages.ts";
 import { given } from "../values.ts";
 import { keyById } from "./keys.ts";
 import type { CreateSandboxRequest, UpdateSandboxRequest } from "./schema/create.ts";
 import type { CreateQuery, ListQuery, SandboxIdParams } from "./schema/queries.ts";
 import { createMessage, listMessage } from "./translate/request.ts";
-import { publicPage, publicSandbox } from "./translate/sandbox.ts";
+import { publicSandbox } from "./translate/sandbox.ts";
 import { answerOrWait, type SandboxDeps, whole } from "./waiting.ts";
 
 type CreateCall = Call<unknown, Static<typeof CreateQuery>, CreateSandboxRequest>;
@@ -27,7 +28,8 @@ export function createHandler(deps: SandboxDeps) {
 export function listHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
   return async ({ query, caller, signal }: Call<unknown, ListQuery>) => {
     const options = callFor(caller, rpcTimeoutMs, signal);
-    return publicPage(await sandboxes.listSandboxes(listMessage(query), options));
+    const page = await sandboxes.listSandboxes(listMessage(query), options);
+    return publicPage(page.sandboxes.map(publicSandbox), page.nextPageToken);
   };
 }
 
