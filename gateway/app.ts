@@ -85,7 +85,13 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
   app.after(() => refuseStrays(app, paths));
 
   const routes = [
-    ...sandboxRoutes({ sandboxes: clients.sandboxes, waits, rpcTimeoutMs }),
+    ...sandboxRoutes({
+      sandboxes: clients.sandboxes,
+      organizations: clients.organizations,
+      waits,
+      log,
+      rpcTimeoutMs,
+    }),
     logsRoute({ orchestrators: clients.orchestrators, streams, rpcTimeoutMs }),
     ...organizationRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
     ...eventRoutes({ organizations: clients.organizations, rpcTimeoutMs }),

@@ -111,11 +111,18 @@ const REASONS: Readonly<Record<Reason, (error: ServiceError) => PublicError>> = 
 export function toPublicError(error: unknown): PublicError {
   if (error instanceof PublicError) return error;
   const refusal = fromConnectError(error);
-  if (refusal) return REASONS[refusal.reason](refusal);
+  if (refusal) return markReplayed(REASONS[refusal.reason](refusal), refusal);
   const code = error instanceof ConnectError ? error.code : undefined;
   if (code === Code.DeadlineExceeded) return deadlineExceeded();
   if (code === Code.Unavailable) return serviceUnavailable();
   return internal();
+}
+
+/** A refusal that an earlier request with the same idempotency key met says so. */
+function markReplayed(answer: PublicError, { metadata }: ServiceError): PublicError {
+  if (metadata.replayed !== "true") return answer;
+  const { code, message, details, headers } = answer;
+  return new PublicError(code, message, details, { ...headers, "idempotent-replayed": "true" });
 }
 
 function internal(): PublicError {

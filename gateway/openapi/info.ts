@@ -40,6 +40,12 @@ export const HEADERS = {
     schema: { type: "string" },
     example: "resources.gpus",
   },
+  "Idempotent-Replayed": {
+    description:
+      "`true` where this is what an earlier request with the same `Idempotency-Key` was answered.",
+    schema: { type: "string", enum: ["true"] },
+    example: "true",
+  },
   "Retry-After": {
     description: "Seconds after which to try again.",
     schema: { type: "integer" },
@@ -49,5 +55,18 @@ export const HEADERS = {
     description: "How to authenticate.",
     schema: { type: "string" },
     example: "Bearer",
+  },
+};
+
+export const PARAMETERS = {
+  "Idempotency-Key": {
+    name: "Idempotency-Key",
+    in: "header",
+    required: false,
+    description: `Any text that the client makes up for this one change, such as a UUID. A repeat within 24 hours with the
+same method, path, query and body gets the first answer again and changes nothing; refusals by state or quota are
+remembered too.`,
+    schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]+$" },
+    example: "2c1f9a0e-5b7d-4a53-9c1e-8f6d2b3a4e5f",
   },
 };

@@ -4,11 +4,12 @@ import { callFor } from "../../http/rpc.ts";
 import { publicPage } from "../pages.ts";
 import { given } from "../values.ts";
 import { keyById } from "./keys.ts";
+import { answerOf } from "./replays.ts";
 import type { CreateSandboxRequest, UpdateSandboxRequest } from "./schema/create.ts";
 import type { CreateQuery, ListQuery, SandboxIdParams } from "./schema/queries.ts";
 import { createMessage, listMessage } from "./translate/request.ts";
 import { publicSandbox } from "./translate/sandbox.ts";
-import { answerOrWait, type SandboxDeps, whole } from "./waiting.ts";
+import { answerOrWait, type SandboxDeps } from "./waiting.ts";
 
 type CreateCall = Call<unknown, Static<typeof CreateQuery>, CreateSandboxRequest>;
 type UpdateCall = Call<Static<typeof SandboxIdParams>, unknown, UpdateSandboxRequest>;
@@ -19,9 +20,7 @@ export function createHandler(deps: SandboxDeps) {
   return (call: CreateCall) =>
     answerOrWait(deps, call, async () => {
       const message = createMessage(call.body, call.query.start ?? false);
-      return whole(
-        await deps.sandboxes.createSandbox(message, callFor(call.caller, deps.rpcTimeoutMs)),
-      );
+      return deps.sandboxes.createSandbox(message, callFor(call.caller, deps.rpcTimeoutMs));
     });
 }
 
@@ -34,10 +33,9 @@ export function listHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
 }
 
 export function updateHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
-  return async ({ params, body, caller }: UpdateCall) => {
+  return async (call: UpdateCall) => {
+    const { params, body, caller } = call;
     const message = { key: keyById(params), name: given(body.name), slug: given(body.slug) };
-    return publicSandbox(
-      whole(await sandboxes.renameSandbox(message, callFor(caller, rpcTimeoutMs))),
-    );
+    return answerOf(await sandboxes.renameSandbox(message, callFor(caller, rpcTimeoutMs)), call);
   };
 }

@@ -41,6 +41,7 @@ export const createSandbox = operation({
   example: exampleCreated,
   errors: [
     "invalid_sandbox_config",
+    "quota_exceeded",
     "name_already_exists",
     "rate_limited",
     "orchestrator_unreachable",
@@ -122,6 +123,7 @@ function byKey<P extends TObject>(params: P, suffix: string, how: string) {
       example: exampleStarting,
       errors: [
         "invalid_sandbox_config",
+        "quota_exceeded",
         "sandbox_not_found",
         "invalid_state_transition",
         "rate_limited",
