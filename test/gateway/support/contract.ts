@@ -3,9 +3,13 @@ import formats from "ajv-formats";
 import { expect } from "vitest";
 import type { Answer } from "./gateway.ts";
 
+interface Response {
+  headers: Record<string, unknown>;
+}
+
 /** The parts of an OpenAPI document that answers are held against. */
 interface Document {
-  paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
+  paths: Record<string, Record<string, { responses: Record<string, Response> }>>;
   components: { schemas: Record<string, object> };
 }
 
@@ -30,7 +34,7 @@ export function readContract(document: Document): Contract {
     document,
     check(method, url, answer) {
       expect(answer.headers["x-request-id"]).toMatch(/^[\x21-\x7e]{1,128}$/);
-      const pointer = pointerOf(document, method, url, answer.status);
+      const pointer = pointerOf(document, method, url, answer);
       if (pointer === undefined || answer.body === undefined) return;
       const check = validate(pointer);
       check(answer.body);
@@ -40,7 +44,7 @@ export function readContract(document: Document): Contract {
 }
 
 /** Where the document describes this answer's body; an answer that it lacks fails the test. */
-function pointerOf(document: Document, method: string, url: string, status: number) {
+function pointerOf(document: Document, method: string, url: string, { status, headers }: Answer) {
   const error = "/components/schemas/Error";
   const path = pathOf(document, url.split("?")[0] ?? "");
   const operation = path && document.paths[path]?.[method.toLowerCase()];
@@ -49,6 +53,8 @@ function pointerOf(document: Document, method: string, url: string, status: numb
   expect({ status, documented: Object.keys(operation.responses) }).toMatchObject({
     documented: expect.arrayContaining([String(status)]),
   });
+  if (headers["idempotent-replayed"])
+    expect(operation.responses[status]?.headers).toHaveProperty("Idempotent-Replayed");
   const escaped = path.replaceAll("/", "~1");
   const content = `responses/${status}/content/application~1json/schema`;
   return `/paths/${escaped}/${method.toLowerCase()}/${content}`;

@@ -19,6 +19,8 @@ import type { Caller } from "../../../runtime/caller.ts";
 import { ServiceError } from "../../../runtime/errors.ts";
 import { requireCaller } from "../../../runtime/rpc/context.ts";
 import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
+import { FakeAccounts } from "./fake-accounts.ts";
+import { FakeIdempotency } from "./fake-idempotency.ts";
 import { FakeWatch } from "./fake-watch.ts";
 
 export const ORG_ID = "019a9f2d-11c4-7a0b-8e21-5d5b9a7c6e10";
@@ -41,14 +43,17 @@ export class FakeServices {
   readonly sandbox: Partial<Sandboxes> = {};
   readonly orchestrator: Partial<Orchestrators> = {};
   readonly billing: Partial<ServiceImpl<typeof BillingService>> = {};
+  readonly idempotency = new FakeIdempotency();
+  readonly accounts = new FakeAccounts(this);
 
   clients() {
     const transport = createInProcessTransport(
       (router) => {
-        router.service(OrganizationService, this.#organizations());
+        const accounts = this.accounts.organizations();
+        router.service(OrganizationService, { ...accounts, ...this.#organizations() });
         router.service(SandboxService, this.#sandboxes());
         router.service(OrchestratorService, this.#orchestrators());
-        router.service(BillingService, this.billing);
+        router.service(BillingService, this.accounts.billing());
       },
       // What services log is not looked at here.
       { log: { error: () => undefined }, freeze: true },
@@ -158,12 +163,13 @@ export class FakeServices {
     };
   }
 
-  /** Notes the call, and lets a test answer in place of the fake. */
+  /** Notes the call, and lets a test answer in place of the fake; with an idempotency key it acts once. */
   #seen<M extends keyof Sandboxes, F extends Sandboxes[M]>(method: M, answer: F): F {
     const noted = (request: never, context: HandlerContext) => {
-      this.calls.push({ method, request, caller: requireCaller(context) });
+      const caller = requireCaller(context);
+      this.calls.push({ method, request, caller });
       const act = (this.sandbox[method] ?? answer) as (r: never, c: HandlerContext) => unknown;
-      return act(request, context);
+      return this.idempotency.once(caller, () => act(request, context));
     };
     return noted as F;
   }
