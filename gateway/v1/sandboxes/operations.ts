@@ -42,6 +42,8 @@ export const createSandbox = operation({
   errors: [
     "invalid_sandbox_config",
     "quota_exceeded",
+    // Of one that is destroyed while it is waited for.
+    "sandbox_not_found",
     "name_already_exists",
     "rate_limited",
     "orchestrator_unreachable",
