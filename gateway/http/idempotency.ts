@@ -33,11 +33,6 @@ function fault(message: string): Checked<never> {
 export class KeysInFlight {
   readonly #requests = new Map<string, Uint8Array>();
 
-  /** How many there are. */
-  get size(): number {
-    return this.#requests.size;
-  }
-
   /**
    * Answers a request whose key, if it has one, nobody else may use until that is done.
    * @throws PublicError (idempotency_in_progress, idempotency_key_reused) where somebody does; whatever `answer` throws
