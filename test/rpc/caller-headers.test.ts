@@ -15,6 +15,33 @@ test.each<Caller>([CALLER, { ...CALLER, actor: SYSTEM }])(
   },
 );
 
+const printable = Array.from({ length: 95 }, (_, i) => String.fromCharCode(0x20 + i)).join("");
+
+test.each(["k", " ", printable, "%".repeat(255)])("an idempotency key %j survives them", (key) => {
+  const header = new Headers();
+  const requestSha256 = Buffer.alloc(32, 0xfb);
+  writeCaller(header, { ...CALLER, idempotency: { key, requestSha256 } });
+  for (const [, value] of header) expect(value).toMatch(/^[\x20-\x7e]+$/);
+  expect(readCaller(header)).toEqual({ ...CALLER, idempotency: { key, requestSha256 } });
+});
+
+test.each([
+  ["sandgate-idempotency-key", { "sandgate-idempotency-key": "" }],
+  ["sandgate-idempotency-key", { "sandgate-idempotency-key": "%C3%BC" }],
+  ["sandgate-idempotency-key", { "sandgate-idempotency-key": "%ZZ" }],
+  ["sandgate-idempotency-key", { "sandgate-idempotency-key": "k".repeat(256) }],
+  ["sandgate-request-sha256", { "sandgate-request-sha256": "" }],
+  ["sandgate-request-sha256", { "sandgate-request-sha256": "AAAA" }],
+])("a malformed %s is refused: %j", (name, given) => {
+  const header = new Headers();
+  writeCaller(header, {
+    ...CALLER,
+    idempotency: { key: "k", requestSha256: new Uint8Array(32) },
+  });
+  for (const [field, value] of Object.entries(given)) header.set(field, value);
+  expect(() => readCaller(header)).toThrow(name);
+});
+
 test("without an organization there is no caller", () => {
   expect(readCaller(new Headers({ "x-request-id": "r" }))).toBeUndefined();
 });
