@@ -47,7 +47,7 @@ export function route<P extends TObject, Q extends TObject, B extends TSchema, R
 export function mount(
   app: FastifyInstance,
   routes: readonly Route[],
-  authenticate: (request: FastifyRequest) => Promise<void>,
+  authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>,
 ): void {
   const add = (to: FastifyInstance, { method, path, operation, answer }: Route) =>
     to.route({

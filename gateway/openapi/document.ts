@@ -2,7 +2,14 @@ import type { TObject } from "typebox";
 import type { Operation, OperationBody } from "../http/operation.ts";
 import type { Route } from "../http/route.ts";
 import { publish, type Schemas } from "./components.ts";
-import { codesOf, ErrorSchema, errorExamples, errorResponses, headerRefs } from "./errors.ts";
+import {
+  codesOf,
+  ErrorSchema,
+  errorExamples,
+  errorResponses,
+  headerRefs,
+  RATE_LIMITS,
+} from "./errors.ts";
 import { HEADERS, INFO, SECURITY, TAGS } from "./info.ts";
 
 type DocumentedRoute = Pick<Route, "method" | "path" | "operation">;
@@ -82,10 +89,11 @@ function bodyOf(
   };
 }
 
-function success({ body, media, response, example }: Operation, schemas: Schemas): object {
+function success({ body, media, response, example, open }: Operation, schemas: Schemas): object {
+  const ignored = body ? ["X-Ignored-Fields"] : [];
   return {
     description: "Done.",
-    headers: headerRefs(["X-Request-Id", ...(body ? ["X-Ignored-Fields"] : [])]),
+    headers: headerRefs(["X-Request-Id", ...ignored, ...(open ? [] : RATE_LIMITS)]),
     content: { [media]: { schema: publish(response, schemas), example } },
   };
 }

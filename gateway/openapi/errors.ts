@@ -85,7 +85,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
   413: "The body is too large.",
   415: "The body is no JSON by its type.",
   422: "The idempotency key was used for another request.",
-  429: "Too many requests, or waits held.",
+  429: "Too many requests of this key, waits held, or wrong keys from this address.",
   500: "A fault of this server.",
   502: "Nothing that could run a sandbox answers.",
   503: "Starting, draining, or something that is needed is down.",
@@ -99,11 +99,17 @@ const HEADERS: Readonly<Record<number, readonly string[]>> = {
   503: ["Retry-After"],
 };
 
+/** Headers of every answer to a key that is good, where there are limits. */
+export const RATE_LIMITS = ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"] as const;
+
 /** The answers of an operation that are no successes, by status. */
 export function errorResponses(operation: Operation): Record<string, object> {
   const byStatus = Object.groupBy(codesOf(operation), (code) => STATUS[code]);
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, codes]) => [status, response(Number(status), codes)]),
+    Object.entries(byStatus).map(([status, codes]) => [
+      status,
+      response(Number(status), codes, operation.open ? [] : RATE_LIMITS),
+    ]),
   );
 }
 
@@ -123,7 +129,8 @@ export function codesOf({ params, query, body, errors, open }: Operation): Error
     ...(takes ? (["invalid_request"] as const) : []),
     "invalid_api_key",
     "org_suspended",
-    ...errors,
+    "rate_limited",
+    ...errors.filter((code) => code !== "rate_limited"),
     ...(body ? (["payload_too_large", "unsupported_media_type"] as const) : []),
     "internal",
     "service_unavailable",
@@ -131,8 +138,8 @@ export function codesOf({ params, query, body, errors, open }: Operation): Error
   ];
 }
 
-function response(status: number, codes: readonly ErrorCode[] = []) {
-  const headers = ["X-Request-Id", ...(HEADERS[status] ?? [])];
+function response(status: number, codes: readonly ErrorCode[] = [], more: readonly string[]) {
+  const headers = ["X-Request-Id", ...(HEADERS[status] ?? []), ...more];
   const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
   return {
     description: DESCRIPTIONS[status],
