@@ -12,12 +12,12 @@ local now = (tonumber(time[1]) - 1735689600) * 1000000 + tonumber(time[2])
 local full_at = tonumber(redis.call('GET', KEYS[1])) or now
 -- A clock that was set back, or a smaller burst, must not shut anybody out.
 local full_in = math.min(math.max(full_at - now, 0), burst * interval)
-local remaining = math.floor(burst - full_in / interval + 0.001)
+local remaining = math.floor(burst - full_in / interval + 0.0001)
 local admitted = 0
 if remaining >= 1 then
   admitted = 1
   remaining = remaining - 1
-  full_in = full_in + interval
+  full_in = math.min(full_in + interval, burst * interval)
   local value = string.format('%.17g', now + full_in)
   redis.call('SET', KEYS[1], value, 'PX', math.ceil(full_in / 1000) + 1)
 end

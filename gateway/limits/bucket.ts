@@ -17,11 +17,11 @@ export interface Level {
 }
 
 // Of a token: sums of intervals that are no binary fractions are not exact.
-const ROUNDING = 0.001;
+const ROUNDING = 0.0001;
 
 /** @param fullAt the bucket: when it will be full; in the past, it is */
 export function levelOf(fullAt: number, now: number, { burst, intervalMs }: Rate): Level {
-  const fullInMs = Math.max(fullAt - now, 0);
+  const fullInMs = Math.min(Math.max(fullAt - now, 0), burst * intervalMs);
   return {
     remaining: Math.floor(burst - fullInMs / intervalMs + ROUNDING),
     fullInMs,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { KeyCache } from "../../gateway/auth/key-cache.ts";
 import { generateApiKey, hashApiKey } from "../../runtime/api-key.ts";
 import { ServiceError } from "../../runtime/errors.ts";
-import { comeTrue } from "./support/come-true.ts";
+import { comeTrue } from "../support/come-true.ts";
 import { FakeServices, KEY, KEY_ID, ORG_ID } from "./support/fake-services.ts";
 import { type Gateway, openGateway } from "./support/gateway.ts";
 

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { WatchKeysResponseSchema } from "../../../proto/gen/organization/v1/organization_service_pb.ts";
-import { comeTrue } from "./come-true.ts";
+import { comeTrue } from "../../support/come-true.ts";
 
 type Message = MessageInitShape<typeof WatchKeysResponseSchema>;
 
