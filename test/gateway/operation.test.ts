@@ -54,11 +54,13 @@ test("CORS lets configured origins ask, and read what went wrong", async () => {
   const asked = await app.inject({ method: "OPTIONS", url: "/v1/sandboxes", headers: preflight });
   expect(asked).toMatchObject({ statusCode: 204, headers: allowed });
   expect(asked.headers["x-request-id"]).toBeDefined();
+  expect(asked.headers["access-control-allow-headers"]).toContain("idempotency-key");
   for (const url of ["/v1/sandboxes", "/nope"]) {
     const answer = await app.inject({ url, headers: { origin: ORIGIN } });
     expect([401, 404]).toContain(answer.statusCode);
     expect(answer.headers).toMatchObject(allowed);
-    expect(answer.headers["access-control-expose-headers"]).toContain("x-request-id");
+    for (const name of ["x-request-id", "retry-after", "ratelimit-remaining"])
+      expect(answer.headers["access-control-expose-headers"]).toContain(name);
   }
 });
 
