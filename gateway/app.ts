@@ -45,13 +45,15 @@ export interface GatewayOptions {
     rpcTimeoutMs?: number;
     /** First pause before a broken watch is taken up again; 100 where it is not set. */
     watchBackoffMs?: number;
+    /** How long Redis may take to answer before a request passes uncounted; 50 where it is not set. */
+    redisPatienceMs?: number;
   };
   log: FastifyBaseLogger;
   /** Whether what the gateway needs is there. */
   readiness: () => Promise<Readiness>;
 }
 
-/** The public HTTP server, not listening yet; its `close` answers held waits, ends streams and the watch. */
+/** The public HTTP server, not listening yet; its `close` answers held waits, ends streams and watches. */
 export function buildApp({ clients, config, log, readiness }: GatewayOptions): FastifyInstance {
   const app = Fastify({
     loggerInstance: log,
@@ -71,7 +73,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
   });
   const rpcTimeoutMs = config.rpcTimeoutMs ?? DEFAULT_RPC_TIMEOUT_MS;
   const waits = new Waits(config.waitsMax);
-  const limits = new RateLimits(config.rateLimit, log);
+  const limits = new RateLimits(config.rateLimit, log, config.redisPatienceMs);
   const authenticator = new Authenticator({
     organizations: clients.organizations,
     timeoutMs: rpcTimeoutMs,

@@ -11,14 +11,19 @@ export class RateLimits {
   /** Undefined: as often as it likes. */
   readonly #buckets: Buckets | undefined;
 
-  constructor({ perSecond, burst, redisUrl }: RateLimitConfig, log: FastifyBaseLogger) {
+  /** @param patienceMs how long Redis may take to answer */
+  constructor(
+    { perSecond, burst, redisUrl }: RateLimitConfig,
+    log: FastifyBaseLogger,
+    patienceMs = 50,
+  ) {
     this.#burst = burst;
     if (perSecond === 0) return;
     const rate = { burst, intervalMs: 1_000 / perSecond };
     this.#buckets =
       redisUrl === undefined
         ? new MemoryBuckets(rate)
-        : new RedisBuckets({ url: redisUrl, rate, log });
+        : new RedisBuckets({ url: redisUrl, rate, log, patienceMs });
   }
 
   /** Returns when it counts, or when it is plain that nobody does for now. */

@@ -5,7 +5,6 @@ import type { Buckets, Verdict } from "./buckets.ts";
 import { inTime, TooSlow } from "./in-time.ts";
 import { type RedisClient, RedisLink } from "./redis-link.ts";
 
-const PATIENCE_MS = 50;
 const PREFIX = "sandgate:rate-limit:";
 
 interface RedisBucketsOptions {
@@ -13,14 +12,18 @@ interface RedisBucketsOptions {
   url: string;
   rate: Rate;
   log: FastifyBaseLogger;
+  /** How long it may take to answer. */
+  patienceMs: number;
 }
 
 /** Buckets in Redis, which several gateways share. Without Redis nobody counts, and the log says so. */
 export class RedisBuckets implements Buckets {
   readonly #link: RedisLink;
   readonly #parameters: string[];
+  readonly #patienceMs: number;
 
-  constructor({ url, rate, log }: RedisBucketsOptions) {
+  constructor({ url, rate, log, patienceMs }: RedisBucketsOptions) {
+    this.#patienceMs = patienceMs;
     this.#link = new RedisLink(url, log);
     this.#parameters = [String(rate.intervalMs * 1_000), String(rate.burst)];
   }
@@ -37,7 +40,7 @@ export class RedisBuckets implements Buckets {
     const { client } = this.#link;
     if (!client) return undefined;
     try {
-      const verdict = readVerdict(await inTime(this.#run(client, PREFIX + name), PATIENCE_MS));
+      const verdict = readVerdict(await inTime(this.#run(client, PREFIX + name), this.#patienceMs));
       this.#link.good();
       return verdict;
     } catch (error) {
