@@ -148,8 +148,12 @@ export function sandboxNotFound(): PublicError {
   return new PublicError("sandbox_not_found", "resource not found");
 }
 
-export function rateLimited(): PublicError {
-  return new PublicError("rate_limited", "too many requests");
+/** @param againInMs when there may be room */
+export function rateLimited(againInMs = 1_000): PublicError {
+  const seconds = Math.max(Math.ceil(againInMs / 1_000), 1);
+  return new PublicError("rate_limited", "too many requests", null, {
+    "retry-after": String(seconds),
+  });
 }
 
 /** @param message for a person; says what is missing */

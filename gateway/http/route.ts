@@ -62,7 +62,7 @@ function callerOf({ caller, method, url }: FastifyRequest, body: unknown, key?: 
 export function mount(
   app: FastifyInstance,
   routes: readonly Route[],
-  authenticate: (request: FastifyRequest) => Promise<void>,
+  authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>,
 ): void {
   const keys = new KeysInFlight();
   const add = (to: FastifyInstance, { method, path, operation, answer }: Route) =>

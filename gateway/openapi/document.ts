@@ -9,6 +9,7 @@ import {
   errorExamples,
   errorResponses,
   headerRefs,
+  RATE_LIMITS,
 } from "./errors.ts";
 import { HEADERS, INFO, PARAMETERS, SECURITY, TAGS } from "./info.ts";
 
@@ -94,13 +95,14 @@ function bodyOf(
 }
 
 function success({ method, operation }: DocumentedRoute, schemas: Schemas): object {
-  const { body, media, response, example } = operation;
+  const { body, media, response, example, open } = operation;
   return {
     description: "Done.",
     headers: headerRefs([
       "X-Request-Id",
       ...(body ? ["X-Ignored-Fields"] : []),
       ...(takesIdempotencyKey(method) ? ["Idempotent-Replayed"] : []),
+      ...(open ? [] : RATE_LIMITS),
     ]),
     content: { [media]: { schema: publish(response, schemas), example } },
   };

@@ -89,7 +89,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
   413: "The body is too large.",
   415: "The body is no JSON by its type.",
   422: "The idempotency key was used for another request.",
-  429: "Too many requests, or waits held.",
+  429: "Too many requests of this key, waits held, or wrong keys from this address.",
   500: "A fault of this server.",
   502: "Nothing that could run a sandbox answers.",
   503: "Starting, draining, or something that is needed is down.",
@@ -102,6 +102,9 @@ const HEADERS: Readonly<Record<number, readonly string[]>> = {
   429: ["Retry-After"],
   503: ["Retry-After"],
 };
+
+/** Headers of every answer to a key that is good, where there are limits. */
+export const RATE_LIMITS = ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"] as const;
 
 // What a verb refuses is remembered with the idempotency key of the request.
 const REPLAYABLE: readonly number[] = [403, 404, 409];
@@ -117,12 +120,13 @@ export function errorResponses(route: DocumentedRoute): Record<string, object> {
   );
 }
 
-function headersOf({ method }: DocumentedRoute, status: number): string[] {
+function headersOf({ method, operation }: DocumentedRoute, status: number): string[] {
   const replayable = takesIdempotencyKey(method) && REPLAYABLE.includes(status);
   return [
     "X-Request-Id",
     ...(replayable ? ["Idempotent-Replayed"] : []),
     ...(HEADERS[status] ?? []),
+    ...(operation.open ? [] : RATE_LIMITS),
   ];
 }
 
@@ -147,7 +151,8 @@ export function codesOf({ method, operation }: DocumentedRoute): ErrorCode[] {
     ...(takes ? (["invalid_request"] as const) : []),
     "invalid_api_key",
     "org_suspended",
-    ...errors,
+    "rate_limited",
+    ...errors.filter((code) => code !== "rate_limited"),
     ...(takesIdempotencyKey(method) ? IDEMPOTENCY_CODES : []),
     ...(body ? (["payload_too_large", "unsupported_media_type"] as const) : []),
     "internal",

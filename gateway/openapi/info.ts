@@ -46,6 +46,21 @@ export const HEADERS = {
     schema: { type: "string", enum: ["true"] },
     example: "true",
   },
+  "RateLimit-Limit": {
+    description: "How many requests this key may make at once, after a rest.",
+    schema: { type: "integer" },
+    example: 2000,
+  },
+  "RateLimit-Remaining": {
+    description: "How many of them are left now.",
+    schema: { type: "integer" },
+    example: 1999,
+  },
+  "RateLimit-Reset": {
+    description: "Seconds until all of them are there again, where no more are made; rounded up.",
+    schema: { type: "integer" },
+    example: 1,
+  },
   "Retry-After": {
     description: "Seconds after which to try again.",
     schema: { type: "integer" },
