@@ -124,6 +124,7 @@ function headersOf({ method, operation }: DocumentedRoute, status: number): stri
   const replayable = takesIdempotencyKey(method) && REPLAYABLE.includes(status);
   return [
     "X-Request-Id",
+    ...(operation.body ? ["X-Ignored-Fields"] : []),
     ...(replayable ? ["Idempotent-Replayed"] : []),
     ...(HEADERS[status] ?? []),
     ...(operation.open ? [] : RATE_LIMITS),
