@@ -1,4 +1,5 @@
 import { startRounds } from "../../runtime/rounds.ts";
+import { BATCH } from "./store/retention.ts";
 import type { Store } from "./store.ts";
 
 const EVERY_MS = 60_000;
@@ -31,7 +32,7 @@ export function startHousekeeping(
   };
 }
 
-// Where a batch found nothing there may be more soon; what another process has in hand is not counted.
+// Only behind a full batch there is more; what another process has in hand is its own to finish.
 function rounds(deleteBatch: () => Promise<number>) {
-  return async () => ((await deleteBatch()) > 0 ? PAUSE_MS : EVERY_MS);
+  return async () => ((await deleteBatch()) < BATCH ? EVERY_MS : PAUSE_MS);
 }
