@@ -3,6 +3,7 @@ import type { Database } from "../../prisma/database.ts";
 import { createFirstOrganization, hasOrganizations } from "./store/bootstrap.ts";
 import { findEvent, listEvents } from "./store/events.ts";
 import { keepAnswer } from "./store/idempotency.ts";
+import { recordKeyUse } from "./store/key-use.ts";
 import * as keys from "./store/keys.ts";
 import { addMember, listMembers, removeMember } from "./store/members.ts";
 import * as organizations from "./store/organizations.ts";
@@ -29,7 +30,7 @@ export function createStore(database: Database) {
     findKey: bind(database, keys.findKey),
     findKeyHolder: bind(database, keys.findKeyHolder),
     listKeys: bind(database, keys.listKeys),
-    recordKeyUse: bind(database, keys.recordKeyUse),
+    recordKeyUse: bind(database, recordKeyUse),
     revokeKey: bind(database, keys.revokeKey),
     rotateKey: bind(database, keys.rotateKey),
     findEvent: bind(database, findEvent),
