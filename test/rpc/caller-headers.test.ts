@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
 import type { Caller } from "../../runtime/caller.ts";
-import { readCaller, writeCaller } from "../../runtime/rpc/caller-headers.ts";
+import {
+  readActor,
+  readCaller,
+  writeActor,
+  writeCaller,
+} from "../../runtime/rpc/caller-headers.ts";
 import { CALLER } from "./support.ts";
 
 const SYSTEM = { kind: "system", code: "reaper", label: "Größe: 50 %" } as const;
@@ -40,6 +45,14 @@ test.each([
   });
   for (const [field, value] of Object.entries(given)) header.set(field, value);
   expect(() => readCaller(header)).toThrow(name);
+});
+
+test("who acts survives its header where no organization is named", () => {
+  const header = new Headers();
+  writeActor(header, SYSTEM);
+  expect(readActor(header)).toEqual(SYSTEM);
+  expect(readCaller(header)).toBeUndefined();
+  expect(readActor(new Headers())).toBeUndefined();
 });
 
 test("without an organization there is no caller", () => {
