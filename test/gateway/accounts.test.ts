@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { MemberRole } from "../../proto/gen/organization/v1/organization_service_pb.ts";
 import { ServiceError } from "../../runtime/errors.ts";
-import { ORG_ID } from "./support/fake-services.ts";
+import { KEY_ID, ORG_ID } from "./support/fake-services.ts";
 import { faultPaths, type Gateway, openGateway } from "./support/gateway.ts";
 
 const ID = "019a9f2e-6f0a-7c3e-9b57-3f0d6a1c2b44";
@@ -41,7 +41,7 @@ describe("every route", () => {
 
   test.each(ROUTES)("%s is about the key's organization", async (url) => {
     await get(url);
-    const actor = { kind: "api_key", api_key_id: "key-1", name: "a key" };
+    const actor = { kind: "api_key", api_key_id: KEY_ID, name: "a key" };
     expect(gateway.services.accounts.calls.map(({ caller }) => caller)).toEqual([
       { orgId: ORG_ID, actor, requestId: expect.any(String) },
     ]);
