@@ -1,4 +1,5 @@
 import type { SandboxKey } from "../domain/sandbox.ts";
+import { PLACES_LOCKED, UPTIME_SECS } from "./quotas.ts";
 
 /** The engine of this deployment: the one whose lease lives, else lived last. */
 export const LEASE = `
@@ -28,6 +29,11 @@ export function lockTarget(condition: string): string {
   )`;
 }
 
+/** The same where places change too: behind `lockPlaces`. */
+export function lockTargetNext(condition: string): string {
+  return lockTarget(`${condition} AND ${PLACES_LOCKED}`);
+}
+
 /**
  * Whether this statement sees the run of the locked row `t`. One that waited for a start does not:
  * its snapshot is older than that run. It changes nothing then, and the verb tries again.
@@ -35,6 +41,21 @@ export function lockTarget(condition: string): string {
 export const SEES_RUN = `EXISTS (
     SELECT FROM sandbox.runs seen WHERE seen.sandbox_id = t.id AND seen.generation = t.generation
   )`;
+
+/** Admits a run of the sandbox row `of`, which has its generation already; `from` is where the rows come from. */
+export function admitRun(of: string, admittedAt: string, dueAt: string, from: string): string {
+  const size = (name: string) => `(${of}.spec->'resources'->>'${name}')::int`;
+  return `
+  INSERT INTO sandbox.runs
+    (sandbox_id, generation, org_id, vcpus, memory_mib, disk_size_mib, ephemeral, limit_secs, uptime_secs,
+     desired, phase, admitted_at, due_at)
+  SELECT ${of}.id, ${of}.generation, ${of}.org_id,
+         ${size("vcpus")}, ${size("memoryMib")}, ${size("diskSizeMib")}, ${of}.ephemeral,
+         least(sandbox.limit_secs(${of}.spec), ${UPTIME_SECS}), ${UPTIME_SECS},
+         'running', 'starting', ${admittedAt}, ${dueAt}
+  FROM ${from}
+  RETURNING admitted_at`;
+}
 
 /** The audit event of a change that made the row `of`; parameter `actor` is the actor as JSON. */
 export function sandboxEvent(type: string, of: string, actor: string, at: string): string {

@@ -34,6 +34,7 @@ export async function createBench(): Promise<Bench> {
     seal: (plaintext, context) =>
       Buffer.concat([Buffer.from(context), plaintext.map((b) => b ^ 0x5a)]),
     sign: (data) => createHmac("sha256", "test").update(data).digest(),
+    hashRequest: (sha256) => createHmac("sha256", "test").update(sha256).digest(),
     lingerSecs: 30,
   };
   return {
