@@ -8,7 +8,6 @@ import {
   keyCondition,
   keyValue,
   LEASE,
-  lockTarget,
   lockTargetNext,
   SEES_RUN,
   sandboxEvent,
@@ -134,9 +133,10 @@ FROM gone`,
   [...HOLDS_PLACE],
 );
 
+// It changes no places, but two renames that each wait for the other's name would hold up whoever has them locked.
 // What is changed to what it is already changes nothing, and is answered as it is.
 const RENAME = (condition: string) => `
-WITH ${lockTarget(condition)},
+WITH ${PLACES}, ${lockTargetNext(condition)},
 moved AS (
   UPDATE sandbox.sandboxes s SET name = coalesce($6, t.name), slug = coalesce($7, t.slug)
   FROM target t

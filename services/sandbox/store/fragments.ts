@@ -8,10 +8,16 @@ export const LEASE = `
     FROM orchestrator.leases ORDER BY expires_at DESC LIMIT 1
   )`;
 
-/** The condition that finds a key: `$1` is the organization, `$2` the id or name. */
+/**
+ * The condition that finds a key: `$1` is the organization, `$2` the id or name. No index serves IS NOT DISTINCT FROM:
+ * where a table has no statistics yet, an id would be sought among all names of its organization.
+ */
 export function keyCondition(key: SandboxKey): string {
-  const which = "id" in key ? "id = $2::uuid" : "name = $2";
-  return `org_id = $1::uuid AND ${which} AND destroyed_at IS NULL`;
+  const found =
+    "id" in key
+      ? "id = $2::uuid AND org_id IS NOT DISTINCT FROM $1::uuid"
+      : "org_id = $1::uuid AND name = $2";
+  return `${found} AND destroyed_at IS NULL`;
 }
 
 export function keyValue(key: SandboxKey): string {

@@ -43,8 +43,8 @@ export function mayRun(ephemeral: string, persistent: string): string {
 export const UPTIME_SECS = `(${LIMITS}->>'max_uptime_minutes_per_sandbox')::bigint * 60`;
 
 /**
- * Every statement that takes or gives back places locks their row before any other: one order, so no deadlock. `org`
- * may be null, then nothing is locked.
+ * Every statement that takes or gives back places, or waits for a name, locks their row before any other: one order,
+ * so no deadlock. Where `org` is null nothing is locked.
  */
 export function lockPlaces(org: string): string {
   return `
