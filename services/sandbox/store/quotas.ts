@@ -56,16 +56,18 @@ export function lockPlaces(org: string): string {
 /** True, once the places are locked. */
 export const PLACES_LOCKED = "(SELECT count(*) FROM place) >= 0";
 
-/** Takes (`+`) or gives back (`-`) the place of a run, for each row of `of` where `held`. */
+/** Takes (`+`) or gives back (`-`) the places of the row `of`: of its run where `held`, and of `total` sandboxes. */
 export function movePlaces(sign: "+" | "-", of: string, { held = "true", total = 0 } = {}): string {
   const moved = (which: string) => `(${of}.ephemeral = ${which} AND ${held})::int`;
+  // Whoever moves none may not have locked them.
+  const moves = total > 0 ? "true" : held;
   return `
   places AS (
     UPDATE sandbox.places p
     SET total_sandboxes = p.total_sandboxes ${sign} ${total},
         ephemeral_running = p.ephemeral_running ${sign} ${moved("true")},
         persistent_running = p.persistent_running ${sign} ${moved("false")}
-    FROM ${of} WHERE p.org_id = ${of}.org_id
+    FROM ${of} WHERE p.org_id = ${of}.org_id AND ${moves}
   )`;
 }
 

@@ -188,6 +188,19 @@ test("a verb that changes places locks nothing while it waits for them", async (
   expect(wrongPlaces(await bench.database.query<PlacesRow>(PLACES_SQL))).toEqual([]);
 });
 
+test("the end of a run that was to stop waits for no places", async () => {
+  const caller = newCaller();
+  const { id } = await createSandbox(bench.ctx, caller, createInput({}, { start: true }));
+  await change.stopSandbox(bench.ctx, caller, { id });
+  await connected(async (client) => {
+    await client.query("BEGIN");
+    await client.query("SELECT FROM sandbox.places WHERE org_id = $1 FOR UPDATE", [caller.orgId]);
+    const ended = { kind: "ended", endedAt: null, cause: "stopped", message: "" } as const;
+    expect(await report(bench.ctx, id, 1, ended)).toBe(true);
+    await client.query("COMMIT");
+  });
+});
+
 async function waiters(): Promise<number> {
   const [row] = await bench.database.query<{ n: number }>(
     `SELECT count(*)::int AS n FROM pg_stat_activity
@@ -195,3 +208,18 @@ async function waiters(): Promise<number> {
   );
   return row?.n ?? -1;
 }
+
+test("none of this was a deadlock", async () => {
+  // Each connection tells its count when it ends.
+  await bench.database.close();
+  await connected(async (client) => {
+    const others = async () => {
+      const sql = `SELECT count(*)::int AS n FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`;
+      return (await client.query(sql)).rows;
+    };
+    await expect.poll(others, { timeout: 10_000 }).toEqual([{ n: 0 }]);
+    const sql = "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()";
+    expect((await client.query(sql)).rows).toEqual([{ deadlocks: 0 }]);
+  });
+});
