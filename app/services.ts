@@ -104,6 +104,7 @@ export function startSandboxes({ config, log, lifecycle, database, secrets }: Se
         database,
         seal: secrets.seal,
         sign: (data) => secrets.hmac("cursor", data),
+        hashRequest: (sha256) => secrets.hmac("idempotency", sha256),
         lingerSecs: config.orchestrator.ephemeralLingerSecs,
         onError: (error) =>
           log.error({ err: error }, "the sandbox service's background work failed"),

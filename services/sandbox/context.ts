@@ -11,6 +11,8 @@ export interface SandboxContext {
   seal: (plaintext: Uint8Array, context: string) => Uint8Array;
   /** Authenticates page cursors. */
   sign: (data: string) => Uint8Array;
+  /** Keyed hash of what a request is, kept with its idempotency key. */
+  hashRequest: (sha256: Uint8Array) => Uint8Array;
   /** How long an ended ephemeral sandbox stays visible. */
   lingerSecs: number;
 }

@@ -5,6 +5,7 @@ import * as rpc from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { SandboxSpecSchema } from "../../proto/gen/sandbox/v1/spec_pb.ts";
 import type { Watched } from "./changes.ts";
 import type { CreateSandbox } from "./domain/create-sandbox.ts";
+import type { Answered } from "./domain/idempotency.ts";
 import type { ListSandboxes } from "./domain/list-sandboxes.ts";
 import { invalidRequest } from "./domain/refusals.ts";
 import type { Observation } from "./domain/report.ts";
@@ -43,6 +44,11 @@ export function sandboxToMessage(sandbox: Sandbox): pb.Sandbox {
     spec: specToMessage(sandbox.spec),
     generation: sandbox.generation,
   });
+}
+
+/** The part of an answer that says that an earlier request did it. */
+export function replayToMessage({ replay }: Answered): { replay?: { answer: Uint8Array } } {
+  return replay ? { replay: { answer: replay.answer ?? new Uint8Array() } } : {};
 }
 
 export function createFromMessage(message: rpc.CreateSandboxRequest): CreateSandbox {

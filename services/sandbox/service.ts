@@ -4,9 +4,9 @@ import { requireCaller } from "../../runtime/rpc/context.ts";
 import type { SandboxContext } from "./context.ts";
 import * as change from "./domain/change-sandbox.ts";
 import { createSandbox } from "./domain/create-sandbox.ts";
+import type { Answered } from "./domain/idempotency.ts";
 import { listSandboxes } from "./domain/list-sandboxes.ts";
 import { report } from "./domain/report.ts";
-import type { Sandbox } from "./domain/sandbox.ts";
 import * as read from "./messages.ts";
 
 /** Every RPC of sandbox.v1: read the message, call the verb, write the message. */
@@ -42,8 +42,8 @@ export function createSandboxService(ctx: SandboxContext): ServiceImpl<typeof Sa
 
     destroySandbox: async (request, call) => {
       const key = read.keyFromMessage(request.key);
-      const { id, name } = await change.destroySandbox(ctx, requireCaller(call), key);
-      return { id, name };
+      const gone = await change.destroySandbox(ctx, requireCaller(call), key);
+      return { id: gone.id, name: gone.name, ...read.replayToMessage(gone) };
     },
 
     async *watchSandboxes(request, call: HandlerContext) {
@@ -60,6 +60,6 @@ export function createSandboxService(ctx: SandboxContext): ServiceImpl<typeof Sa
   };
 }
 
-function answer(sandbox: Sandbox) {
-  return { sandbox: read.sandboxToMessage(sandbox) };
+function answer(sandbox: Answered) {
+  return { sandbox: read.sandboxToMessage(sandbox), ...read.replayToMessage(sandbox) };
 }

@@ -7,7 +7,8 @@ import { startHousekeeping } from "./housekeeping.ts";
 import { createSandboxService } from "./service.ts";
 import { createStore, type Database } from "./store.ts";
 
-export interface SandboxOptions extends Pick<SandboxContext, "seal" | "sign" | "lingerSecs"> {
+export interface SandboxOptions
+  extends Pick<SandboxContext, "seal" | "sign" | "hashRequest" | "lingerSecs"> {
   database: Database;
   /** What goes wrong where no caller waits for it. */
   onError: (error: unknown) => void;
@@ -18,10 +19,10 @@ export function startSandboxService(options: SandboxOptions): {
   service: ServiceImpl<typeof SandboxService>;
   stop(): Promise<void>;
 } {
-  const { database, onError, seal, sign, lingerSecs } = options;
+  const { database, onError, ...settings } = options;
   const store = createStore(database);
   const hint = createHint(store.notify, onError);
-  const ctx: SandboxContext = { store, changes: createChanges(), hint, seal, sign, lingerSecs };
+  const ctx: SandboxContext = { store, changes: createChanges(), hint, ...settings };
   const housekeeping = startHousekeeping(ctx, onError);
   return { service: createSandboxService(ctx), stop: housekeeping.stop };
 }

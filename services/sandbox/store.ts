@@ -3,6 +3,8 @@ import type { Database } from "../../prisma/database.ts";
 import { refusal } from "../../prisma/database.ts";
 import { destroySandbox, renameSandbox, startSandbox, stopSandbox } from "./store/change.ts";
 import { createSandbox } from "./store/create.ts";
+import { findRemembered, isOnRecord, rememberRefusal } from "./store/idempotency.ts";
+import { findStanding } from "./store/quotas.ts";
 import {
   findEngine,
   findHolder,
@@ -23,6 +25,7 @@ import {
 export type { NewSandbox } from "./store/create.ts";
 export type { Reported } from "./store/report.ts";
 export type { Database };
+export { isOnRecord };
 
 /** Every query of the sandbox service; only the files of `store/` know SQL. */
 export type Store = ReturnType<typeof createStore>;
@@ -38,6 +41,9 @@ export function createStore(database: Database) {
     list: bind(database, listSandboxes),
     findHolder: bind(database, findHolder),
     findEngine: bind(database, findEngine),
+    findStanding: bind(database, findStanding),
+    findRemembered: bind(database, findRemembered),
+    rememberRefusal: bind(database, rememberRefusal),
     listPatchFeatures: bind(database, listPatchFeatures),
     listExpired: bind(database, listExpired),
     nextExpiry: bind(database, nextExpiry),

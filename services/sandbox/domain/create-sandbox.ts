@@ -3,6 +3,8 @@ import type { Caller } from "../../../runtime/caller.ts";
 import type { SandboxContext } from "../context.ts";
 import { type NewSandbox, takenField } from "../store.ts";
 import { canonicalSpec } from "./canonical-spec.ts";
+import { type Answered, type Memory, once } from "./idempotency.ts";
+import { overQuota } from "./quotas.ts";
 import { unknownReferences } from "./references.ts";
 import { inSpec, invalidConfig, invalidRequest, nameTaken, unreachable } from "./refusals.ts";
 import { patchRequirements, type Requirement, requirements, unsupported } from "./requirements.ts";
@@ -21,34 +23,49 @@ export interface CreateSandbox {
   start: boolean;
 }
 
-// Of a hundred million slugs a few tries find a free one.
-const SLUG_TRIES = 8;
+// Of a hundred million slugs a few tries find a free one, and what stood in the way may be gone by then.
+const MOST_TRIES = 8;
 
 /** Makes a sandbox and, where asked, admits its first start in the same statement. */
 export async function createSandbox(
   ctx: SandboxContext,
   caller: Caller,
   input: CreateSandbox,
-): Promise<Sandbox> {
+): Promise<Answered> {
   const faults = [...unknownReferences(input.spec), ...sizeFaults(input.spec)];
   if (faults.length > 0) throw invalidRequest(inSpec(faults));
   const needs = [...requirements(input.spec), ...patchRequirements(input.sealed.patches)];
-  const spec = canonicalSpec(input.spec);
-  for (let tries = 1; ; tries += 1) {
-    const make = newSandbox(ctx, caller.orgId, { ...input, spec }, needs);
+  const wanted = { ...input, spec: canonicalSpec(input.spec) };
+  return once(ctx, caller, "create", async (memory) => {
+    const made = await make(ctx, caller, wanted, needs, memory);
+    announce(ctx, made, input.start);
+    return made;
+  });
+}
+
+async function make(
+  ctx: SandboxContext,
+  { orgId, actor }: Caller,
+  input: CreateSandbox,
+  needs: readonly Requirement[],
+  memory?: Memory,
+): Promise<Sandbox> {
+  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+    const wanted = newSandbox(ctx, orgId, input, needs);
     try {
-      const made = await ctx.store.create(make, caller.actor);
-      if (!made) throw await whyNotMade(ctx, needs);
-      announce(ctx, made, input.start);
-      return made;
+      const made = await ctx.store.create(wanted, actor, memory);
+      if (made) return made;
     } catch (error) {
       const field = takenField(error);
       if (!field) throw error;
       const generated = input.slug === null && (field === "slug" || input.name === "");
-      if (!generated || tries === SLUG_TRIES)
-        throw await nameTaken(ctx, caller.orgId, field, make.name);
+      if (generated && tries < MOST_TRIES) continue;
+      throw await nameTaken(ctx, orgId, field, wanted.name);
     }
+    const refused = await whyNotMade(ctx, orgId, input, needs);
+    if (refused) throw refused;
   }
+  throw unreachable();
 }
 
 function newSandbox(
@@ -75,12 +92,18 @@ function holdsSecrets({ patches, secrets, registry }: SealedSpec): boolean {
   return patches.length > 0 || secrets.length > 0 || registry !== null;
 }
 
-// Read only after a refusal. Where the lease has changed its mind meanwhile, the client's next
-// try is as good as ours.
-async function whyNotMade(ctx: SandboxContext, needs: readonly Requirement[]) {
+// Read only after a refusal; undefined where nothing stands in the way any more.
+async function whyNotMade(
+  ctx: SandboxContext,
+  orgId: string,
+  { spec, start }: CreateSandbox,
+  needs: readonly Requirement[],
+) {
   const engine = await ctx.store.findEngine();
-  const faults = unsupported(needs, engine?.features ?? []);
-  return engine && faults.length > 0 ? invalidConfig(inSpec(faults)) : unreachable();
+  const faults = engine ? unsupported(needs, engine.features) : [];
+  if (faults.length > 0) return invalidConfig(inSpec(faults));
+  if (start && !engine?.alive) return unreachable();
+  return overQuota(await ctx.store.findStanding(orgId), { spec, create: true, start });
 }
 
 function announce(ctx: SandboxContext, made: Sandbox, started: boolean): void {

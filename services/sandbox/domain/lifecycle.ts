@@ -35,6 +35,9 @@ export function refuses(action: Action, sandbox: Pick<Sandbox, "status" | "ephem
 /** The statuses in which a sandbox holds compute. */
 export const HOLDS_COMPUTE: readonly Status[] = ["starting", "running", "stopping"];
 
+/** The statuses in which a sandbox holds one of its organization's places to run: from the start to the stop, as admitted. */
+export const HOLDS_PLACE: readonly Status[] = ["starting", "running"];
+
 /** Why a machine is down. */
 export type EndCause =
   | "exited"

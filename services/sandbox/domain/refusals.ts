@@ -2,6 +2,7 @@ import type { FieldFault } from "../../../runtime/errors.ts";
 import { ServiceError } from "../../../runtime/errors.ts";
 import type { SandboxContext } from "../context.ts";
 import { type Action, HOLDS_COMPUTE, refuses } from "./lifecycle.ts";
+import { overQuota } from "./quotas.ts";
 import { requirements, unsupported } from "./requirements.ts";
 import type { Sandbox, SandboxKey } from "./sandbox.ts";
 
@@ -58,10 +59,10 @@ export async function whyRefused(
     const metadata = { from: sandbox.status, action };
     return new ServiceError("INVALID_STATE_TRANSITION", "invalid state transition", { metadata });
   }
-  return whyNoEngine(ctx, action, sandbox);
+  return whyNotNow(ctx, action, sandbox);
 }
 
-async function whyNoEngine(
+async function whyNotNow(
   ctx: SandboxContext,
   action: Action,
   sandbox: Sandbox,
@@ -76,5 +77,7 @@ async function whyNoEngine(
     ...patches.map((feature) => ({ feature, field: "patches" })),
   ];
   const faults = unsupported(needs, engine.features);
-  return faults.length > 0 ? invalidConfig(inSpec(faults)) : undefined;
+  if (faults.length > 0) return invalidConfig(inSpec(faults));
+  const standing = await ctx.store.findStanding(sandbox.orgId);
+  return overQuota(standing, { spec: sandbox.spec, create: false, start: true });
 }

@@ -1,8 +1,11 @@
 import type { Database } from "../../../prisma/database.ts";
 import type { Actor } from "../../../runtime/caller.ts";
+import type { Memory } from "../domain/idempotency.ts";
 import type { Sandbox } from "../domain/sandbox.ts";
 import type { SandboxSpec } from "../domain/spec.ts";
-import { LEASE, sandboxEvent } from "./fragments.ts";
+import { admitRun, LEASE, sandboxEvent } from "./fragments.ts";
+import { memoryValues, remember } from "./idempotency.ts";
+import { hasRoom, isWithinSize, limitsOf, mayRun } from "./quotas.ts";
 import { columns, type SandboxRow, toSandbox } from "./rows.ts";
 
 /** A sandbox to be made. */
@@ -17,48 +20,63 @@ export interface NewSandbox {
   start: boolean;
 }
 
+// The first sandbox of an organization makes its places. `asked` is what this one takes.
+const TAKE_PLACES = `
+taken AS (
+  INSERT INTO sandbox.places AS p (org_id, total_sandboxes, ephemeral_running, persistent_running)
+  SELECT $2::uuid, 1, asked.ephemeral, asked.persistent
+  FROM (SELECT ($5 AND ephemeral)::int AS ephemeral, ($5 AND NOT ephemeral)::int AS persistent
+        FROM (SELECT ($6::jsonb->'lifecycle'->>'ephemeral')::boolean AS ephemeral) kind) asked
+  WHERE CASE WHEN $5::boolean THEN EXISTS (SELECT FROM lease WHERE alive AND $7::text[] <@ features)
+             ELSE NOT EXISTS (SELECT FROM lease WHERE NOT $7::text[] <@ features) END
+    AND ${isWithinSize("$6::jsonb")} AND ${hasRoom("1")}
+    AND (NOT $5 OR ${mayRun("asked.ephemeral", "asked.persistent")})
+  ON CONFLICT (org_id) DO UPDATE
+  SET total_sandboxes = p.total_sandboxes + 1,
+      ephemeral_running = p.ephemeral_running + excluded.ephemeral_running,
+      persistent_running = p.persistent_running + excluded.persistent_running
+  WHERE ${hasRoom("p.total_sandboxes + 1")}
+    AND (NOT $5 OR ${mayRun(
+      "excluded.ephemeral_running * (p.ephemeral_running + 1)",
+      "excluded.persistent_running * (p.persistent_running + 1)",
+    )})
+  RETURNING p.org_id
+)`;
+
 // The lease decides in the admitting statement: a start needs a living orchestrator whose engine
 // honours the spec, a plain create only an engine that does, or none seen so far.
 const CREATE = `
-WITH ${LEASE},
+WITH ${LEASE}, ${limitsOf("$2::uuid")}, ${TAKE_PLACES},
 made AS (
   INSERT INTO sandbox.sandboxes
     (id, org_id, name, slug, status, status_reason, spec, requires, ephemeral, generation, created_at)
-  SELECT $1::uuid, $2::uuid, $3, $4,
+  SELECT $1::uuid, taken.org_id, $3, $4,
          CASE WHEN $5 THEN 'starting' ELSE 'created' END, CASE WHEN $5 THEN 'scheduling' END,
          $6::jsonb, $7::text[], ($6::jsonb->'lifecycle'->>'ephemeral')::boolean,
          CASE WHEN $5 THEN 1 ELSE 0 END, clock_timestamp()
-  WHERE CASE WHEN $5::boolean THEN EXISTS (SELECT FROM lease WHERE alive AND $7::text[] <@ features)
-             ELSE NOT EXISTS (SELECT FROM lease WHERE NOT $7::text[] <@ features) END
+  FROM taken
   RETURNING *
 ),
-run AS (
-  INSERT INTO sandbox.runs
-    (sandbox_id, generation, org_id, vcpus, memory_mib, disk_size_mib, ephemeral, limit_secs,
-     desired, phase, admitted_at, due_at)
-  SELECT id, 1, org_id, (spec->'resources'->>'vcpus')::int, (spec->'resources'->>'memoryMib')::int,
-         (spec->'resources'->>'diskSizeMib')::int, ephemeral, sandbox.limit_secs(spec),
-         'running', 'starting', created_at, created_at
-  FROM made WHERE $5
-  RETURNING admitted_at
-),
+run AS (${admitRun("made", "made.created_at", "made.created_at", "made WHERE $5")}),
 seal AS (
   INSERT INTO sandbox.sealed_specs (sandbox_id, sealed) SELECT id, $8::bytea FROM made WHERE $8::bytea IS NOT NULL
 )
 SELECT ${columns("made")},
        ${sandboxEvent("sandbox_created", "made", "$9", "made.created_at")},
-       (SELECT ${sandboxEvent("sandbox_started", "made", "$9", "run.admitted_at + interval '1 microsecond'")} FROM run)
+       (SELECT ${sandboxEvent("sandbox_started", "made", "$9", "run.admitted_at + interval '1 microsecond'")} FROM run),
+       ${remember("create", "made", "$10", "$11")}
 FROM made`;
 
 /**
- * Makes a sandbox, admits its start where asked, and writes its events, all or nothing.
- * @returns undefined where the engine's lease refused it
- * @throws a unique violation of sandboxes_name_key or sandboxes_slug_key
+ * Makes a sandbox, admits its start where asked, takes its places and writes its events, all or nothing.
+ * @returns undefined where the engine's lease or a quota refused it
+ * @throws a unique violation of sandboxes_name_key or sandboxes_slug_key, or what `isOnRecord` knows
  */
 export async function createSandbox(
   database: Database,
   make: NewSandbox,
   actor: Actor,
+  memory?: Memory,
 ): Promise<Sandbox | undefined> {
   const [row] = await database.query<SandboxRow>(
     CREATE,
@@ -71,6 +89,7 @@ export async function createSandbox(
     make.requires,
     make.sealed,
     JSON.stringify(actor),
+    ...memoryValues(memory),
   );
   return row && toSandbox(row);
 }

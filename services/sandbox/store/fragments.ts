@@ -1,4 +1,5 @@
 import type { SandboxKey } from "../domain/sandbox.ts";
+import { PLACES_LOCKED, UPTIME_SECS } from "./quotas.ts";
 
 /** The engine of this deployment: the one whose lease lives, else lived last. */
 export const LEASE = `
@@ -7,10 +8,16 @@ export const LEASE = `
     FROM orchestrator.leases ORDER BY expires_at DESC LIMIT 1
   )`;
 
-/** The condition that finds a key: `$1` is the organization, `$2` the id or name. */
+/**
+ * The condition that finds a key: `$1` is the organization, `$2` the id or name. No index serves IS NOT DISTINCT FROM:
+ * where a table has no statistics yet, an id would be sought among all names of its organization.
+ */
 export function keyCondition(key: SandboxKey): string {
-  const which = "id" in key ? "id = $2::uuid" : "name = $2";
-  return `org_id = $1::uuid AND ${which} AND destroyed_at IS NULL`;
+  const found =
+    "id" in key
+      ? "id = $2::uuid AND org_id IS NOT DISTINCT FROM $1::uuid"
+      : "org_id = $1::uuid AND name = $2";
+  return `${found} AND destroyed_at IS NULL`;
 }
 
 export function keyValue(key: SandboxKey): string {
@@ -28,6 +35,11 @@ export function lockTarget(condition: string): string {
   )`;
 }
 
+/** The same where places change too: behind `lockPlaces`. */
+export function lockTargetNext(condition: string): string {
+  return lockTarget(`${condition} AND ${PLACES_LOCKED}`);
+}
+
 /**
  * Whether this statement sees the run of the locked row `t`. One that waited for a start does not:
  * its snapshot is older than that run. It changes nothing then, and the verb tries again.
@@ -35,6 +47,21 @@ export function lockTarget(condition: string): string {
 export const SEES_RUN = `EXISTS (
     SELECT FROM sandbox.runs seen WHERE seen.sandbox_id = t.id AND seen.generation = t.generation
   )`;
+
+/** Admits a run of the sandbox row `of`, which has its generation already; `from` is where the rows come from. */
+export function admitRun(of: string, admittedAt: string, dueAt: string, from: string): string {
+  const size = (name: string) => `(${of}.spec->'resources'->>'${name}')::int`;
+  return `
+  INSERT INTO sandbox.runs
+    (sandbox_id, generation, org_id, vcpus, memory_mib, disk_size_mib, ephemeral, limit_secs, uptime_secs,
+     desired, phase, admitted_at, due_at)
+  SELECT ${of}.id, ${of}.generation, ${of}.org_id,
+         ${size("vcpus")}, ${size("memoryMib")}, ${size("diskSizeMib")}, ${of}.ephemeral,
+         least(sandbox.limit_secs(${of}.spec), ${UPTIME_SECS}), ${UPTIME_SECS},
+         'running', 'starting', ${admittedAt}, ${dueAt}
+  FROM ${from}
+  RETURNING admitted_at`;
+}
 
 /** The audit event of a change that made the row `of`; parameter `actor` is the actor as JSON. */
 export function sandboxEvent(type: string, of: string, actor: string, at: string): string {

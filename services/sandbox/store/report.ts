@@ -1,6 +1,7 @@
 import type { Database } from "../../../prisma/database.ts";
 import type { Change, Lease, Status } from "../domain/sandbox.ts";
-import { lockTarget, sandboxEvent } from "./fragments.ts";
+import { lockTarget, lockTargetNext, sandboxEvent } from "./fragments.ts";
+import { lockPlaces, movePlaces } from "./quotas.ts";
 
 // An engine's report only moves a run forward: starting < running < ended. One about another
 // generation, one that comes late, and one of a leader that has been replaced match no row and change nothing.
@@ -37,7 +38,8 @@ function heldBy(engine: string, epoch: string): string {
     SELECT FROM orchestrator.leases l WHERE l.engine = ${engine} AND l.epoch = ${epoch}::bigint))`;
 }
 
-const TARGET = lockTarget(`id = $1::uuid AND ${heldBy("$3", "$4")}`);
+const REPORTED = `id = $1::uuid AND ${heldBy("$3", "$4")}`;
+const TARGET = lockTarget(REPORTED);
 const OPEN_RUN = "r.sandbox_id = t.id AND r.generation = $2::int AND r.closed_at IS NULL";
 const CHANGED = "id, status, generation, destroyed_at IS NOT NULL AS destroyed";
 // Refers to the locked row, so the clock is read after the lock is had.
@@ -148,10 +150,15 @@ export interface RunEnd {
 }
 
 const ENDED_BY = `CASE WHEN r.desired = 'stopped' THEN 'engine' WHEN $9 = 'limit'
-  THEN sandbox.limit_code(t.spec, r.running_at, r.workload_ended_at) ELSE $9::text END`;
+  THEN sandbox.limit_code(t.spec, r.running_at, r.workload_ended_at, r.uptime_secs) ELSE $9::text END`;
 const ENDING_ACTOR = `jsonb_build_object('kind', 'system', 'code', moved.by, 'label',
   '{"engine": "Engine", "engine_lost": "Engine lost the machine", "max_duration": "Longest duration reached",
-    "idle_timeout": "Idle time-out reached"}'::jsonb ->> moved.by)`;
+    "idle_timeout": "Idle time-out reached", "max_uptime": "Longest uptime of the plan reached"}'::jsonb ->> moved.by)`;
+
+// A run that is to stop has given its place back, and never takes one again: then nothing is locked.
+const PLACES = lockPlaces(`(
+    SELECT r.org_id FROM sandbox.runs r
+    WHERE r.sandbox_id = $1::uuid AND r.generation = $2::int AND r.closed_at IS NULL AND r.desired = 'running')`);
 
 /** The machine is down. A stop that was asked for ends stopped, whatever the machine did, unless it failed. */
 export function reportEnded(
@@ -161,7 +168,7 @@ export function reportEnded(
 ): Promise<Change | undefined> {
   return report(
     database,
-    `WITH ${TARGET},
+    `WITH ${PLACES}, ${lockTargetNext(REPORTED)},
      run AS (
        UPDATE sandbox.runs r
        SET phase = 'ended', due_at = NULL, closed_at = greatest(at.now, r.admitted_at),
@@ -169,8 +176,9 @@ export function reportEnded(
            outcome = CASE WHEN r.desired = 'stopped' AND NOT $10::boolean THEN 'stopped' ELSE $6 END
        FROM target t, ${NOW}
        WHERE ${OPEN_RUN}
-       RETURNING r.sandbox_id, r.outcome, r.closed_at, ${ENDED_BY} AS by
+       RETURNING r.sandbox_id, r.org_id, r.ephemeral, r.desired, r.outcome, r.closed_at, ${ENDED_BY} AS by
      ),
+     ${movePlaces("-", "run", { held: "run.desired = 'running'" })},
      moved AS (
        UPDATE sandbox.sandboxes s
        SET status = run.outcome, status_reason = NULL, stopped_at = run.closed_at,

@@ -18,25 +18,25 @@ export interface SandboxRow {
   spec: SandboxSpec;
 }
 
+export const columnNames = [
+  "id",
+  "org_id",
+  "name",
+  "slug",
+  "status",
+  "status_reason",
+  "ephemeral",
+  "generation",
+  "created_at",
+  "started_at",
+  "stopped_at",
+  "last_failure_message",
+  "spec",
+] as const satisfies (keyof SandboxRow)[];
+
 /** The columns of a SandboxRow, of a table or CTE of this name. */
 export function columns(from: string): string {
-  return [
-    "id",
-    "org_id",
-    "name",
-    "slug",
-    "status",
-    "status_reason",
-    "ephemeral",
-    "generation",
-    "created_at",
-    "started_at",
-    "stopped_at",
-    "last_failure_message",
-    "spec",
-  ]
-    .map((column) => `${from}.${column}`)
-    .join(", ");
+  return columnNames.map((column) => `${from}.${column}`).join(", ");
 }
 
 export function toSandbox(row: SandboxRow): Sandbox {

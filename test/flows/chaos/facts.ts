@@ -1,5 +1,6 @@
 import { withClient } from "../../../runtime/postgres/connect.ts";
 import type { Instance } from "../../../services/orchestrator/engines/engine.ts";
+import { PLACES_SQL, type PlacesRow } from "../../support/places.ts";
 import type { LedgerEntry } from "./engine-protocol.ts";
 
 export interface SandboxRow {
@@ -38,6 +39,7 @@ export interface Facts {
   runs: RunRow[];
   /** In their order. */
   events: EventRow[];
+  places: PlacesRow[];
   machines: Instance[];
   /** Effective starts; empty where nobody could write them down. */
   starts: LedgerEntry[];
@@ -45,7 +47,7 @@ export interface Facts {
   host: string[];
 }
 
-export type DatabaseFacts = Pick<Facts, "sandboxes" | "runs" | "events">;
+export type DatabaseFacts = Pick<Facts, "sandboxes" | "runs" | "events" | "places">;
 
 /** Read in one snapshot. */
 export function readDatabase(url: string): Promise<DatabaseFacts> {
@@ -68,6 +70,7 @@ export function readDatabase(url: string): Promise<DatabaseFacts> {
                 CASE WHEN actor->>'kind' = 'api_key' THEN actor->>'name' END AS client, timestamp AS at
          FROM organization.events WHERE category = 'sandbox' ORDER BY timestamp, id`,
       ),
+      places: await rows<PlacesRow>(PLACES_SQL),
     };
   });
 }

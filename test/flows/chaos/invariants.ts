@@ -2,6 +2,7 @@ import type { Facts } from "./facts.ts";
 import { exactlyOnce } from "./invariants/exactly-once.ts";
 import { histories } from "./invariants/history.ts";
 import { machinesMatch, startsOnce } from "./invariants/machines.ts";
+import { placesMatch } from "./invariants/places.ts";
 import { settledRuns } from "./invariants/runs.ts";
 import type { Journal } from "./journal.ts";
 
@@ -16,6 +17,7 @@ export function broken(facts: Facts, journal: Journal): string[] {
     ...named("history", histories(facts)),
     ...named("machines", machinesMatch(facts)),
     ...named("starts", startsOnce(facts)),
+    ...named("places", placesMatch(facts)),
     ...named("host", facts.host),
   ];
 }

@@ -3,6 +3,7 @@ import { ServiceError } from "../../../runtime/errors.ts";
 import type { SimulatedEngine } from "../../../services/orchestrator/engines/simulated.ts";
 import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
 import { createSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
+import { PLACES_SQL, type PlacesRow, wrongPlaces } from "../../support/places.ts";
 import { type Random, randomFrom } from "../../support/random.ts";
 import { createInput } from "../sandbox/support.ts";
 import { createSystem, type System } from "./support.ts";
@@ -239,6 +240,7 @@ test(`clients at the same names with an engine in trouble (seed ${SEED}): all se
        AND admitted_at <= coalesce(stop_admitted_at, admitted_at))`,
   );
   expect(disordered).toEqual([]);
+  expect(wrongPlaces(await database.query<PlacesRow>(PLACES_SQL))).toEqual([]);
   const all = await histories(of);
   expect(all.length).toBeGreaterThan(20);
   expect(all.filter((history) => !HISTORY.test(history))).toEqual([]);

@@ -68,6 +68,7 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
     hint: createHint(store.notify, () => {}),
     seal: (plaintext) => plaintext,
     sign: (data) => createHmac("sha256", "test").update(data).digest(),
+    hashRequest: (sha256) => createHmac("sha256", "test").update(sha256).digest(),
     lingerSecs: 30,
   };
   const connect = (gate: Gate) =>

@@ -21,7 +21,11 @@ const FIRST: ListSandboxes = { limit: 0, cursor: "", labels: {}, statuses: [] };
 // Many of one microsecond, as a bulk insert leaves them: the id has to break the tie.
 async function fill(orgId: string, rows: number): Promise<string[]> {
   const made = await bench.database.query<{ id: string }>(
-    `INSERT INTO sandbox.sandboxes (id, org_id, name, slug, status, spec, requires, ephemeral, created_at)
+    `WITH places AS (
+       INSERT INTO sandbox.places (org_id, total_sandboxes, ephemeral_running, persistent_running)
+       VALUES ($1::uuid, $2::int, 0, 0)
+     )
+     INSERT INTO sandbox.sandboxes (id, org_id, name, slug, status, spec, requires, ephemeral, created_at)
      SELECT organization.uuid7(at), $1::uuid, 'n' || i, 's-' || i || '-' || left($1::uuid::text, 8), 'created',
             jsonb_build_object('labels', jsonb_build_object('parity', (i % 2)::text)), '{}', false, at
      FROM generate_series(1, $2::int) AS i,

@@ -34,6 +34,7 @@ export async function createBench(): Promise<Bench> {
     seal: (plaintext, context) =>
       Buffer.concat([Buffer.from(context), plaintext.map((b) => b ^ 0x5a)]),
     sign: (data) => createHmac("sha256", "test").update(data).digest(),
+    hashRequest: (sha256) => createHmac("sha256", "test").update(sha256).digest(),
     lingerSecs: 30,
   };
   return {
@@ -86,4 +87,28 @@ export function createInput(
     start: false,
     ...rest,
   };
+}
+
+/** Sets the overrides of an organization: limits by name, null is unlimited; those that are left out are its plan's. */
+export async function setLimits(
+  database: Database,
+  orgId: string,
+  limits: Record<string, number | null>,
+): Promise<void> {
+  await database.query(
+    `INSERT INTO billing.overrides AS o (org_id, limits, updated_at) VALUES ($1::uuid, $2::jsonb, now())
+     ON CONFLICT (org_id) DO UPDATE SET limits = excluded.limits RETURNING org_id`,
+    orgId,
+    JSON.stringify(limits),
+  );
+}
+
+/** Puts an organization on a plan. */
+export async function setPlan(database: Database, orgId: string, plan: string): Promise<void> {
+  await database.query(
+    `INSERT INTO billing.subscriptions AS s (org_id, plan, since) VALUES ($1::uuid, $2, now())
+     ON CONFLICT (org_id) DO UPDATE SET plan = excluded.plan RETURNING org_id`,
+    orgId,
+    plan,
+  );
 }
