@@ -17,6 +17,7 @@ import { createTestDatabase } from "../../support/database.ts";
 export interface BillingBench {
   ctx: BillingContext;
   database: Database;
+  url: string;
   client: Client<typeof BillingService>;
   /** RFC 3339; undefined: the database's own clock. */
   setNow(at: string | undefined): void;
@@ -38,6 +39,7 @@ export async function createBillingBench(): Promise<BillingBench> {
   return {
     ctx,
     database,
+    url,
     client: createClient(
       BillingService,
       createInProcessTransport(
