@@ -36,15 +36,24 @@ interface CappedRow extends Omit<Capped, "used" | "rates" | "exhaustion"> {
 }
 
 // `$1` is now, `$2` the first instant of the month, `$3` its first day. What is rolled up is past, so all of the
-// month's days count.
+// month's days count. Organizations without a hard cap are not even looked at.
 const CAPPED = `
+WITH concerned (id) AS (
+  SELECT s.org_id FROM billing.plans p JOIN billing.subscriptions s ON s.plan = p.name WHERE p.hard_cap
+  UNION
+  SELECT o.id FROM organization.organizations o
+  WHERE (SELECT hard_cap FROM billing.plans WHERE is_default)
+    AND NOT EXISTS (SELECT FROM billing.subscriptions s WHERE s.org_id = o.id)
+  UNION
+  SELECT org_id FROM billing.exhaustions
+)
 SELECT o.id AS "orgId", p.hard_cap AS "hardCap", l.limits,
        CASE WHEN x.org_id IS NOT NULL THEN jsonb_build_object('stamp', x.at::text, 'pool', x.pool,
          'current', x.month = ${dateOf("$3::int")}, 'age', $1::float8 - billing.ms(x.at)) END AS exhaustion,
        (coalesce(d.vcpu, 0) + coalesce(r.vcpu, 0))::text AS vcpu,
        (coalesce(d.memory, 0) + coalesce(r.memory, 0))::text AS memory,
        coalesce(r.vcpu_rate, 0)::text AS "vcpuRate", coalesce(r.memory_rate, 0)::text AS "memoryRate"
-FROM organization.organizations o
+FROM concerned o
 JOIN billing.plans p ON p.name = billing.plan_of(o.id)
 LEFT JOIN billing.exhaustions x ON x.org_id = o.id,
 LATERAL (SELECT billing.limits(o.id) - 'exhausted_pool' AS limits OFFSET 0) l,

@@ -25,11 +25,11 @@ export async function now(database: Database): Promise<number> {
 }
 
 // One statement, so one snapshot: a run is in the roll-ups or among the live ones, never in both or in neither.
-// Each LATERAL that sums is a look-up of its own by index, whatever the planner thinks of the number of parts.
-export const SUM_USE = `
+// Each LATERAL that sums is a look-up of its own by index, and the limits tell the planner how few there are.
+const SUM_USE = `
 WITH part AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset($3::jsonb)
-    AS p (part text, since bigint, until bigint, first_day int, end_day int, edges int[])
+    AS p (part text, since bigint, until bigint, first_day int, end_day int, edges int[]) LIMIT 2
 ),
 ${LIVE},
 ${HELD},
@@ -42,7 +42,7 @@ used AS (
   ) d
   UNION ALL
   SELECT p.part, edge.day, s.vcpu, s.memory, s.disk, 0
-  FROM part p, unnest(p.edges) AS edge (day), LATERAL (
+  FROM part p, LATERAL (SELECT day FROM unnest(p.edges) AS e (day) LIMIT 2) edge, LATERAL (
     SELECT sum(r.vcpus * c.ms) AS vcpu, sum(r.memory_mib * c.ms) AS memory, sum(r.disk_mib * c.ms) AS disk
     FROM billing.run_days r, LATERAL (SELECT ${runDayMs("r", "p.since", "p.until")} AS ms) c
     WHERE r.org_id = $1::uuid AND r.day = ${dateOf("edge.day")}
@@ -62,21 +62,24 @@ FROM used GROUP BY part, day
 HAVING sum(vcpu) > 0 OR sum(memory) > 0 OR sum(disk) > 0 OR sum(storage) > 0
 ORDER BY part, day`;
 
-/** What an organization used, by day, before a window and within it. Open runs count up to `now`. */
-export async function sumUse(
-  database: Database,
+/** The statement that sums an organization's use, and its values. */
+export function sumUseStatement(
   orgId: string,
   now: number,
   parts: Record<DayUse["part"], Span>,
+): [sql: string, ...values: unknown[]] {
+  const given = [partOf("before", parts.before), partOf("within", parts.within)];
+  return [SUM_USE, orgId, now, JSON.stringify(given)];
+}
+
+/** What an organization used, by day, before a window and within it. Open runs count up to `now`. */
+export async function sumUse(
+  database: Database,
+  ...asked: Parameters<typeof sumUseStatement>
 ): Promise<DayUse[]> {
   const rows = await database.query<
     { part: DayUse["part"]; day: number } & Record<keyof Use, string>
-  >(
-    SUM_USE,
-    orgId,
-    now,
-    JSON.stringify([partOf("before", parts.before), partOf("within", parts.within)]),
-  );
+  >(...sumUseStatement(...asked));
   return rows.map(({ part, day, vcpu, memory, disk, storage }) => ({
     part,
     day,

@@ -2,6 +2,7 @@ import type { Facts } from "./facts.ts";
 import { exactlyOnce } from "./invariants/exactly-once.ts";
 import { histories } from "./invariants/history.ts";
 import { machinesMatch, startsOnce } from "./invariants/machines.ts";
+import { metered, unmetered } from "./invariants/metering.ts";
 import { settledRuns } from "./invariants/runs.ts";
 import type { Journal } from "./journal.ts";
 
@@ -16,11 +17,12 @@ export function broken(facts: Facts, journal: Journal): string[] {
     ...named("history", histories(facts)),
     ...named("machines", machinesMatch(facts)),
     ...named("starts", startsOnce(facts)),
+    ...named("metering", [...unmetered(facts), ...metered(facts)]),
     ...named("host", facts.host),
   ];
 }
 
 /** The part that is waited for. */
 export function unsettled(facts: Facts): string[] {
-  return [...settledRuns(facts), ...machinesMatch(facts)];
+  return [...settledRuns(facts), ...machinesMatch(facts), ...unmetered(facts)];
 }
