@@ -156,6 +156,37 @@ describe("a pool that is used up", () => {
     ]);
   });
 
+  test("is measured by what the quotas say, across the month's start too", async () => {
+    await cap({ includedVcpuHours: 1_000 });
+    now = Date.parse("2026-04-20T00:00:00Z");
+    const { orgId } = caller;
+    await insertRuns(bench.database, [
+      { orgId, runningAt: "2026-03-31T20:00:00Z", machineEndedAt: "2026-04-01T02:00:00.001Z" },
+      { orgId, runningAt: "2026-03-30T20:00:00Z", machineEndedAt: "2026-03-31T02:00:00Z" },
+    ]);
+    await context().store.rollUp(100);
+    await insertRuns(bench.database, [
+      {
+        orgId,
+        vcpus: 3,
+        runningAt: "2026-03-31T23:00:00Z",
+        machineEndedAt: "2026-04-01T05:00:00Z",
+      },
+      { orgId, vcpus: 5, memoryMib: 4096, runningAt: "2026-03-31T23:00:00Z" },
+      { orgId, runningAt: "2026-04-10T00:00:00Z", stopAdmittedAt: "2026-04-10T07:00:00Z" },
+    ]);
+    const month = { start: Date.parse("2026-04-01T00:00:00Z"), day: 20_544 };
+    const [capped] = await context().store.listCapped(now, month);
+    expect(capped).toMatchObject({
+      orgId,
+      used: { vcpu: BigInt((2 + 15 + 5 * 19 * 24 + 7) * HOUR + 1) },
+      rates: { vcpu: 5n, memory: 4096n },
+      exhaustion: undefined,
+    });
+    const { vcpuHoursUsed } = await billing().getQuotas({}, as(caller));
+    expect(vcpuHoursUsed).toBeCloseTo(2 + 15 + 5 * 19 * 24 + 7 + 1 / HOUR, 9);
+  });
+
   test("is full again in the next month", async () => {
     await cap({ includedVcpuHours: 5 });
     await usedHours(6);
