@@ -251,13 +251,15 @@ describe("windows", () => {
     expect(await refusalOf(call)).toEqual({ reason: "INVALID_REQUEST", fields: ["since"] });
   });
 
-  test("92 days, an instant and the future are windows", async () => {
+  test("92 days, a month, an instant and the future are windows", async () => {
     const caller = await having([{ runningAt: "2026-01-01T00:00:00Z" }], false);
     bench.setNow("2026-06-01T00:00:00Z");
-    const vcpu = async (since: string, until?: string) =>
+    const vcpu = async (since?: string, until?: string) =>
       (await usage(caller, since, until)).lines[0]?.quantity;
     expect(await vcpu("2026-01-01T00:00:00Z", "2026-04-03T00:00:00Z")).toBe(92 * 24);
     expect(await vcpu("2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z")).toBe(0);
+    // Without since: the month of until.
+    expect(await vcpu(undefined, "2026-02-11T00:00:00Z")).toBe(10 * 24);
     expect(await vcpu("2026-07-01T00:00:00Z", "2026-07-02T00:00:00Z")).toBe(0);
     expect(await vcpu("2026-07-01T00:00:00Z")).toBe(0);
   });
