@@ -108,11 +108,12 @@ export function quotasToMessage({ account, used, poolExhausted }: Quotas): pb.Ge
   });
 }
 
-export function usageToMessage(usage: Usage): pb.GetUsageResponse {
+/** @param asked whose ends are told as they were given, however fine */
+export function usageToMessage(usage: Usage, asked: pb.Window | undefined): pb.GetUsageResponse {
   const { window, lines, days, storageMib, totalCents, projectedCents, currency } = usage;
   return create(pb.GetUsageResponseSchema, {
-    periodStart: timestampFromMs(window.since),
-    periodEnd: timestampFromMs(window.until),
+    periodStart: asked?.since ?? timestampFromMs(window.since),
+    periodEnd: asked?.until ?? timestampFromMs(window.until),
     lines: lines.map(({ metric, quantity, amountCents }) => ({
       name: metric,
       quantity: inUnits(metric, quantity),

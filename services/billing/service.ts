@@ -20,7 +20,7 @@ export function createBillingService(ctx: BillingContext): ServiceImpl<typeof Bi
 
     getUsage: async ({ window }, call) => {
       const given = msg.windowFromMessage(window);
-      return msg.usageToMessage(await getUsage(ctx, requireCaller(call), given));
+      return msg.usageToMessage(await getUsage(ctx, requireCaller(call), given), window);
     },
 
     listSandboxUsage: async ({ window }, call) => {

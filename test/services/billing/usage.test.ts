@@ -189,6 +189,16 @@ test("open runs count up to now, also where until is in the future, which is ech
   ]);
 });
 
+test("the ends of a window are told as they were given", async () => {
+  const since = { seconds: 1_775_001_600n, nanos: 123_456_789 };
+  const until = { seconds: 1_775_001_600n, nanos: 123_999_999 };
+  const answer = await bench.client.getUsage(
+    { window: { since, until } },
+    as(await bench.organization()),
+  );
+  expect(answer).toMatchObject({ periodStart: since, periodEnd: until });
+});
+
 test("an organization sees its own use alone", async () => {
   await having(
     [{ runningAt: "2026-04-01T00:00:00Z", machineEndedAt: "2026-04-02T00:00:00Z" }],
