@@ -87,7 +87,13 @@ async function measure(url: string, key: string, ids: string[]): Promise<void> {
 async function main(): Promise<void> {
   const dataDir = await mkdtemp(join(tmpdir(), "sandgate-bench-"));
   const key = generateApiKey();
-  const env = { DATA_DIR: dataDir, PORT: "0", ENGINE: "simulated", BOOTSTRAP_API_KEY: key };
+  const env = {
+    DATA_DIR: dataDir,
+    PORT: "0",
+    ENGINE: "simulated",
+    BOOTSTRAP_API_KEY: key,
+    RATE_LIMIT_PER_SEC: "0",
+  };
   const log = pino({ level: "silent" });
   const lifecycle = new Lifecycle(log);
   const onCrash = (message: string) => {

@@ -4,7 +4,8 @@ import type { BillingService } from "../proto/gen/billing/v1/billing_service_pb.
 import type { OrchestratorService } from "../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
-import { authenticator } from "./auth.ts";
+import type { RateLimitConfig } from "../runtime/env.ts";
+import { Authenticator } from "./auth.ts";
 import { allowOrigins } from "./cors.ts";
 import { serveDocs } from "./docs.ts";
 import { type Readiness, serveHealth } from "./health.ts";
@@ -15,6 +16,9 @@ import { EventStreams } from "./http/event-streams.ts";
 import { requestId } from "./http/request-id.ts";
 import { mount } from "./http/route.ts";
 import { collectPaths } from "./http/routing.ts";
+import { RateLimits } from "./limits/rate-limits.ts";
+import { billingRoutes } from "./v1/billing/routes.ts";
+import { eventRoutes } from "./v1/events/routes.ts";
 import { organizationRoutes } from "./v1/organization/routes.ts";
 import { logsRoute } from "./v1/sandboxes/logs.ts";
 import { sandboxRoutes } from "./v1/sandboxes/routes.ts";
@@ -36,17 +40,22 @@ export interface GatewayOptions {
     corsOrigins: readonly string[];
     /** Most waits held at once. */
     waitsMax: number;
+    rateLimit: RateLimitConfig;
+    /** Addresses and networks whose `X-Forwarded-For` is believed; empty: nobody's. */
+    trustedProxies: readonly string[];
     /** Deadline of one call to a service; 10,000 where it is not set. */
     rpcTimeoutMs?: number;
     /** First pause before a broken watch is taken up again; 100 where it is not set. */
     watchBackoffMs?: number;
+    /** How long Redis may take to answer before a request passes uncounted; 50 where it is not set. */
+    redisPatienceMs?: number;
   };
   log: FastifyBaseLogger;
   /** Whether what the gateway needs is there. */
   readiness: () => Promise<Readiness>;
 }
 
-/** The public HTTP server, not listening yet; its `close` answers held waits, ends streams and the watch. */
+/** The public HTTP server, not listening yet; its `close` answers held waits, ends streams and watches. */
 export function buildApp({ clients, config, log, readiness }: GatewayOptions): FastifyInstance {
   const app = Fastify({
     loggerInstance: log,
@@ -55,6 +64,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
       requestIdLogLabel: "request_id",
     }),
     genReqId: requestId,
+    trustProxy: config.trustedProxies.length > 0 ? [...config.trustedProxies] : false,
     routerOptions: { maxParamLength: MAX_PATH_PARAM },
     // Draining is answered in the common envelope, see answers.ts.
     return503OnClosing: false,
@@ -65,13 +75,27 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
   });
   const rpcTimeoutMs = config.rpcTimeoutMs ?? DEFAULT_RPC_TIMEOUT_MS;
   const waits = new Waits(config.waitsMax);
+  const limits = new RateLimits(config.rateLimit, log, config.redisPatienceMs);
+  const authenticator = new Authenticator({
+    organizations: clients.organizations,
+    timeoutMs: rpcTimeoutMs,
+    limits,
+    log,
+  });
   app.addHook("onReady", async () => {
     waits.start(clients.sandboxes, log, config.watchBackoffMs);
+    authenticator.start(config.watchBackoffMs);
+    await limits.start();
   });
   const streams = new EventStreams();
   app.addHook("preClose", async () => {
     waits.drain();
     streams.drain();
+  });
+  // Requests under way still need both.
+  app.addHook("onClose", async () => {
+    limits.close();
+    await authenticator.close();
   });
 
   const paths = collectPaths(app);
@@ -83,11 +107,19 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
   app.after(() => refuseStrays(app, paths));
 
   const routes = [
-    ...sandboxRoutes({ sandboxes: clients.sandboxes, waits, rpcTimeoutMs }),
+    ...sandboxRoutes({
+      sandboxes: clients.sandboxes,
+      organizations: clients.organizations,
+      waits,
+      log,
+      rpcTimeoutMs,
+    }),
     logsRoute({ orchestrators: clients.orchestrators, streams, rpcTimeoutMs }),
     ...organizationRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
+    ...eventRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
+    ...billingRoutes({ billing: clients.billing, rpcTimeoutMs }),
   ];
-  mount(app, routes, authenticator(clients.organizations, rpcTimeoutMs));
+  mount(app, routes, authenticator.authenticate);
   serveHealth(app, readiness);
   serveDocs(app, routes);
   return app;

@@ -1,25 +1,15 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
-import type { FastifyRequest } from "fastify";
-import type {
-  AuthenticateKeyResponse,
-  OrganizationService,
-} from "../proto/gen/organization/v1/organization_service_pb.ts";
+import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from "fastify";
+import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import { hashApiKey, isApiKey } from "../runtime/api-key.ts";
 import type { Caller } from "../runtime/caller.ts";
+import { sourceOf } from "./auth/client-address.ts";
+import { Guesses } from "./auth/guesses.ts";
+import { type Holder, KeyCache } from "./auth/key-cache.ts";
+import { KeyUses } from "./auth/key-uses.ts";
+import { watchKeys } from "./auth/watch-keys.ts";
 import { orgSuspended, unauthorized } from "./errors.ts";
-
-// Long enough to spare a look-up a request, short enough for a revoked key to stop at once.
-const CACHE_MS = 1_000;
-const CACHE_SIZE = 10_000;
-
-/** Whose key it is, as long as that may be believed without asking again. */
-interface Holder {
-  caller: Omit<Caller, "requestId">;
-  suspended: boolean;
-  /** In Unix milliseconds. */
-  until: number;
-}
+import type { RateLimits } from "./limits/rate-limits.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -28,59 +18,97 @@ declare module "fastify" {
   }
 }
 
-/**
- * Finds out who asks. Only good keys are remembered, and only for a second.
- * @returns a hook that sets `request.caller`
- * @throws PublicError (invalid_api_key, org_suspended), from the hook
- */
-export function authenticator(
-  organizations: Client<typeof OrganizationService>,
-  timeoutMs: number,
-) {
-  const known = new Map<string, Holder>();
+interface AuthenticatorOptions {
+  organizations: Client<typeof OrganizationService>;
+  /** Deadline of a look-up. */
+  timeoutMs: number;
+  limits: RateLimits;
+  log: FastifyBaseLogger;
+}
 
-  const holderOf = async (key: string): Promise<Holder> => {
+/** Finds out who asks, and whether they may ask now. */
+export class Authenticator {
+  readonly #options: AuthenticatorOptions;
+  readonly #keys: KeyCache;
+  readonly #guesses: Guesses;
+  readonly #uses: KeyUses;
+  readonly #end = new AbortController();
+
+  constructor(options: AuthenticatorOptions) {
+    const { organizations, timeoutMs, log } = options;
+    this.#options = options;
+    this.#keys = new KeyCache(organizations, timeoutMs);
+    this.#guesses = new Guesses(timeoutMs);
+    this.#uses = new KeyUses(organizations, log);
+  }
+
+  /** Begins to watch keys; once. */
+  start(backoffMs = 100): void {
+    const { organizations, log } = this.#options;
+    this.#uses.start();
+    void watchKeys(organizations, {
+      changed: (change) => this.#keys.changed(change),
+      current: (ageMs) => this.#keys.currency.current(ageMs),
+      lost: () => this.#keys.currency.lost(),
+      signal: this.#end.signal,
+      log,
+      backoffMs,
+    });
+  }
+
+  /** Stops watching, and tells which keys were used. */
+  async close(): Promise<void> {
+    this.#end.abort();
+    await this.#uses.close();
+  }
+
+  /**
+   * A hook that sets `request.caller`.
+   * @throws PublicError (invalid_api_key, org_suspended, rate_limited)
+   */
+  readonly authenticate = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const { orgId, apiKeyId, apiKeyName, suspended } = await this.#holderOf(request);
+    await this.#options.limits.admit(apiKeyId, reply);
+    if (suspended) throw orgSuspended();
+    this.#uses.note(apiKeyId);
+    const actor = { kind: "api_key", api_key_id: apiKeyId, name: apiKeyName } as const;
+    request.caller = { orgId, actor, requestId: request.id };
+  };
+
+  // A request without a key guesses nothing: it is not counted.
+  async #holderOf(request: FastifyRequest): Promise<Holder> {
+    const { authorization } = request.headers;
+    if (authorization === undefined) throw unauthorized();
+    const key = bearerKey(authorization);
+    if (key === undefined) return this.#guess(request, () => undefined, refuse);
     const keySha256 = hashApiKey(key);
     const id = keySha256.toString("base64");
-    const remembered = known.get(id);
-    if (remembered && remembered.until > Date.now()) return remembered;
-    known.delete(id);
-    const holder = toHolder(await organizations.authenticateKey({ keySha256 }, { timeoutMs }));
-    remember(known, id, holder);
-    return holder;
-  };
+    const known = () => unexpired(this.#keys.believed(id));
+    const find = async () => unexpired(await this.#keys.find(id, keySha256)) ?? refuse();
+    // One that was good is not guessed, even where it has to be asked for again.
+    const wasGood = unexpired(this.#keys.remembered(id)) !== undefined;
+    return known() ?? (wasGood ? find() : this.#guess(request, known, find));
+  }
 
-  return async (request: FastifyRequest): Promise<void> => {
-    const key = bearerKey(request.headers.authorization);
-    if (key === undefined) throw unauthorized();
-    const { caller, suspended } = await holderOf(key);
-    if (suspended) throw orgSuspended();
-    request.caller = { ...caller, requestId: request.id };
-  };
+  #guess(
+    request: FastifyRequest,
+    known: () => Holder | undefined,
+    find: () => Promise<Holder>,
+  ): Promise<Holder> {
+    return this.#guesses.attempt(sourceOf(request), known, find);
+  }
 }
 
 /** The key of an `Authorization` header, where its form is good; undefined: it can be nobody's. */
-function bearerKey(header: string | undefined): string | undefined {
-  const key = /^bearer +(\S+) *$/i.exec(header ?? "")?.[1];
+function bearerKey(header: string): string | undefined {
+  const key = /^bearer +(\S+) *$/i.exec(header)?.[1];
   return key !== undefined && isApiKey(key) ? key : undefined;
 }
 
-/** @throws PublicError (invalid_api_key) on a key that has expired */
-function toHolder(found: AuthenticateKeyResponse): Holder {
-  const now = Date.now();
-  const expiresAt = found.expiresAt ? timestampMs(found.expiresAt) : Number.POSITIVE_INFINITY;
-  if (expiresAt <= now) throw unauthorized();
-  const actor = { kind: "api_key", api_key_id: found.apiKeyId, name: found.apiKeyName } as const;
-  return {
-    caller: { orgId: found.orgId, actor },
-    suspended: found.orgSuspended,
-    until: Math.min(now + CACHE_MS, expiresAt),
-  };
+function unexpired(holder: Holder | undefined): Holder | undefined {
+  return holder && holder.expiresAt > Date.now() ? holder : undefined;
 }
 
-// The oldest makes room: what is asked for often comes back within the second.
-function remember(known: Map<string, Holder>, id: string, holder: Holder): void {
-  const [oldest] = known.keys();
-  if (known.size >= CACHE_SIZE && oldest !== undefined) known.delete(oldest);
-  known.set(id, holder);
+async function refuse(): Promise<never> {
+  throw unauthorized();
 }

@@ -7,7 +7,22 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
   app.register(cors, {
     origin: [...origins],
     methods: ["GET", "HEAD", "POST", "PATCH", "DELETE"],
-    allowedHeaders: ["authorization", "content-type", "last-event-id", "x-request-id"],
-    exposedHeaders: ["x-request-id", "x-ignored-fields", "retry-after", "www-authenticate"],
+    allowedHeaders: [
+      "authorization",
+      "content-type",
+      "idempotency-key",
+      "last-event-id",
+      "x-request-id",
+    ],
+    exposedHeaders: [
+      "x-request-id",
+      "x-ignored-fields",
+      "idempotent-replayed",
+      "ratelimit-limit",
+      "ratelimit-remaining",
+      "ratelimit-reset",
+      "retry-after",
+      "www-authenticate",
+    ],
   });
 }

@@ -27,6 +27,8 @@ const RENAMED: readonly (readonly [RegExp, string])[] = [
   [/^spec\./, ""],
   [/^image$/, "image.reference"],
   [/^after$/, "headers.last-event-id"],
+  [/^window\./, ""],
+  [/^window$/, "since"],
   [/^page_token$/, "cursor"],
   [/^page_size$/, "limit"],
   [/^statuses\b/, "status"],

@@ -111,11 +111,18 @@ const REASONS: Readonly<Record<Reason, (error: ServiceError) => PublicError>> = 
 export function toPublicError(error: unknown): PublicError {
   if (error instanceof PublicError) return error;
   const refusal = fromConnectError(error);
-  if (refusal) return REASONS[refusal.reason](refusal);
+  if (refusal) return markReplayed(REASONS[refusal.reason](refusal), refusal);
   const code = error instanceof ConnectError ? error.code : undefined;
   if (code === Code.DeadlineExceeded) return deadlineExceeded();
   if (code === Code.Unavailable) return serviceUnavailable();
   return internal();
+}
+
+/** A refusal that an earlier request with the same idempotency key met says so. */
+function markReplayed(answer: PublicError, { metadata }: ServiceError): PublicError {
+  if (metadata.replayed !== "true") return answer;
+  const { code, message, details, headers } = answer;
+  return new PublicError(code, message, details, { ...headers, "idempotent-replayed": "true" });
 }
 
 function internal(): PublicError {
@@ -141,8 +148,12 @@ export function sandboxNotFound(): PublicError {
   return new PublicError("sandbox_not_found", "resource not found");
 }
 
-export function rateLimited(): PublicError {
-  return new PublicError("rate_limited", "too many requests");
+/** @param againInMs when there may be room */
+export function rateLimited(againInMs = 1_000): PublicError {
+  const seconds = Math.max(Math.ceil(againInMs / 1_000), 1);
+  return new PublicError("rate_limited", "too many requests", null, {
+    "retry-after": String(seconds),
+  });
 }
 
 /** @param message for a person; says what is missing */

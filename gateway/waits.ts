@@ -17,8 +17,8 @@ const READ_AGAIN_MS = 500;
 
 /** A start whose outcome a client waits for. */
 export interface Wait {
-  /** Admits the start; not called where no place is free. */
-  admit(): Promise<Sandbox>;
+  /** Admits the start and returns whose it is; not called where no place is free. Undefined: there is nothing to wait for. */
+  admit(): Promise<string | undefined>;
   /** @throws where the sandbox is gone */
   read(id: string): Promise<Sandbox>;
   budgetMs: number;
@@ -56,15 +56,15 @@ export class Waits {
 
   /**
    * Takes a place, admits the start, and returns the sandbox as it is when it is running, failed
-   * or stopped, when the budget is spent, or when the gateway drains.
+   * or stopped, when the budget is spent, or when the gateway drains; undefined where there was nothing to wait for.
    * @throws PublicError (rate_limited) where no place is free; whatever `admit` and `read` throw
    */
-  async hold(wait: Wait): Promise<Sandbox> {
+  async hold(wait: Wait): Promise<Sandbox | undefined> {
     if (this.#held >= this.#places) throw rateLimited();
     this.#held += 1;
     try {
-      const { id } = await wait.admit();
-      return await this.#readUntilSettled(id, wait);
+      const id = await wait.admit();
+      return id === undefined ? undefined : await this.#readUntilSettled(id, wait);
     } finally {
       this.#held -= 1;
     }

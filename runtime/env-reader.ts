@@ -49,6 +49,16 @@ export class EnvReader {
     });
   }
 
+  /** A `redis://` or `rediss://` URL; a path is the number of a database. */
+  redisUrl(name: string): string | undefined {
+    const isRedis = (text: string) => {
+      const url = URL.canParse(text) ? new URL(text) : undefined;
+      if (!url || !/^rediss?:$/.test(url.protocol)) return false;
+      return url.hostname !== "" && /^(\/\d*)?$/.test(url.pathname);
+    };
+    return this.match(name, isRedis, "a URL such as redis://:password@127.0.0.1:6379/0");
+  }
+
   /** A list of origins with commas between. */
   origins(name: string): string[] {
     const wanted = "origins such as https://console.example.org, with commas between";

@@ -121,7 +121,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       rateLimit: {
         perSecond: read.integer("RATE_LIMIT_PER_SEC", 0, 1_000_000) ?? 1_000,
         burst: read.integer("RATE_LIMIT_BURST", 1, 1_000_000) ?? 2_000,
-        redisUrl: read.url("REDIS_URL", ["redis:", "rediss:"]),
+        redisUrl: read.redisUrl("REDIS_URL"),
       },
       trustedProxies: read.addresses("TRUSTED_PROXIES"),
     },

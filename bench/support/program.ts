@@ -38,7 +38,12 @@ export async function startBenchProgram(settings: Record<string, string>): Promi
   const dataDir = await mkdtemp(join(tmpdir(), "sandgate-bench-"));
   const url = `http://127.0.0.1:${await freePort()}`;
   const key = generateApiKey();
-  const own = { DATA_DIR: dataDir, PORT: new URL(url).port, BOOTSTRAP_API_KEY: key };
+  const own = {
+    DATA_DIR: dataDir,
+    PORT: new URL(url).port,
+    BOOTSTRAP_API_KEY: key,
+    RATE_LIMIT_PER_SEC: "0",
+  };
   const env = { ...process.env, LOG_LEVEL: "error", ...own, ...settings };
   const child = spawn(process.execPath, ["main.ts"], {
     env,

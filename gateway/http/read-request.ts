@@ -3,6 +3,7 @@ import type { Static, TObject, TSchema } from "typebox";
 import { invalidRequest } from "../errors.ts";
 import { ignoredFields } from "../validation/ignored.ts";
 import { type Check, type Checked, compile } from "../validation/validator.ts";
+import { readIdempotencyKey } from "./idempotency.ts";
 import type { Operation, OperationBody } from "./operation.ts";
 import { type RawQuery, readQuery } from "./query.ts";
 
@@ -10,7 +11,7 @@ import { type RawQuery, readQuery } from "./query.ts";
 const MAX_HEADER = 4096;
 
 /**
- * Reads requests of one operation: path, query and body, with every fault of all three. Fields that
+ * Reads requests of one operation: path, query, body and idempotency key, with every fault of them all. Fields that
  * are let pass unread are named in the answer's `X-Ignored-Fields`.
  * @throws PublicError (invalid_request), from what it returns
  */
@@ -23,7 +24,8 @@ export function requestReader<P extends TObject, Q extends TObject, B extends TS
   return (request: FastifyRequest, reply: FastifyReply) => {
     // Fastify parses a query into strings and arrays of strings.
     const raw = readQuery(operation.query, request.query as RawQuery);
-    const read = all(params(request.params), query(raw), body(request.body));
+    const key = readIdempotencyKey(request);
+    const read = all(params(request.params), query(raw), body(request.body), key);
     if (operation.body) nameIgnored(operation.body.schema, read.body, reply);
     return read;
   };
@@ -40,11 +42,16 @@ function bodyReader<B extends TSchema>(body: OperationBody<B> | undefined): Chec
   };
 }
 
-function all<P, Q, B>(params: Checked<P>, query: Checked<Q>, body: Checked<B>) {
-  if ("value" in params && "value" in query && "value" in body)
-    return { params: params.value, query: query.value, body: body.value };
+function all<P, Q, B, K>(params: Checked<P>, query: Checked<Q>, body: Checked<B>, key: Checked<K>) {
+  if ("value" in params && "value" in query && "value" in body && "value" in key)
+    return {
+      params: params.value,
+      query: query.value,
+      body: body.value,
+      idempotencyKey: key.value,
+    };
   throw invalidRequest(
-    [params, query, body].flatMap((checked) => ("faults" in checked ? checked.faults : [])),
+    [params, query, body, key].flatMap((checked) => ("faults" in checked ? checked.faults : [])),
   );
 }
 

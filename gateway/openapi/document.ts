@@ -1,20 +1,29 @@
 import type { TObject } from "typebox";
-import type { Operation, OperationBody } from "../http/operation.ts";
-import type { Route } from "../http/route.ts";
+import { takesIdempotencyKey } from "../http/idempotency.ts";
+import type { OperationBody } from "../http/operation.ts";
 import { publish, type Schemas } from "./components.ts";
-import { codesOf, ErrorSchema, errorExamples, errorResponses, headerRefs } from "./errors.ts";
-import { HEADERS, INFO, SECURITY, TAGS } from "./info.ts";
-
-type DocumentedRoute = Pick<Route, "method" | "path" | "operation">;
+import {
+  codesOf,
+  type DocumentedRoute,
+  ErrorSchema,
+  errorExamples,
+  errorResponses,
+  headerRefs,
+  RATE_LIMITS,
+} from "./errors.ts";
+import { HEADERS, INFO, PARAMETERS, SECURITY, TAGS } from "./info.ts";
 
 /** OpenAPI 3.1 of these routes, as a JSON value. */
 export function openApiDocument(routes: readonly DocumentedRoute[]): Record<string, unknown> {
   const schemas: Schemas = {};
   publish(ErrorSchema, schemas);
   const paths: Record<string, Record<string, object>> = {};
-  for (const { path, method, operation } of routes)
-    paths[path] = { ...paths[path], [method.toLowerCase()]: describe(operation, schemas) };
-  const codes = new Set(routes.flatMap(({ operation }) => codesOf(operation)));
+  for (const route of routes)
+    paths[route.path] = {
+      ...paths[route.path],
+      [route.method.toLowerCase()]: describe(route, schemas),
+    };
+  const codes = new Set(routes.flatMap(codesOf));
   return {
     openapi: "3.1.1",
     info: INFO,
@@ -26,17 +35,20 @@ export function openApiDocument(routes: readonly DocumentedRoute[]): Record<stri
       schemas: Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
       examples: errorExamples(codes),
       headers: HEADERS,
+      parameters: PARAMETERS,
       securitySchemes: SECURITY,
     },
   };
 }
 
-function describe(operation: Operation, schemas: Schemas): object {
+function describe(route: DocumentedRoute, schemas: Schemas): object {
+  const { method, operation } = route;
   const { id, tag, summary, description, body } = operation;
   const parameters = [
     ...parametersOf("path", operation.params, schemas),
     ...parametersOf("query", operation.query, schemas),
     ...parametersOf("header", operation.headers, schemas),
+    ...(takesIdempotencyKey(method) ? [{ $ref: "#/components/parameters/Idempotency-Key" }] : []),
   ];
   return {
     operationId: id,
@@ -46,7 +58,7 @@ function describe(operation: Operation, schemas: Schemas): object {
     ...(operation.open ? { security: [] } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body ? { requestBody: bodyOf(body, schemas) } : {}),
-    responses: { 200: success(operation, schemas), ...errorResponses(operation) },
+    responses: { 200: success(route, schemas), ...errorResponses(route) },
   };
 }
 
@@ -82,10 +94,16 @@ function bodyOf(
   };
 }
 
-function success({ body, media, response, example }: Operation, schemas: Schemas): object {
+function success({ method, operation }: DocumentedRoute, schemas: Schemas): object {
+  const { body, media, response, example, open } = operation;
   return {
     description: "Done.",
-    headers: headerRefs(["X-Request-Id", ...(body ? ["X-Ignored-Fields"] : [])]),
+    headers: headerRefs([
+      "X-Request-Id",
+      ...(body ? ["X-Ignored-Fields"] : []),
+      ...(takesIdempotencyKey(method) ? ["Idempotent-Replayed"] : []),
+      ...(open ? [] : RATE_LIMITS),
+    ]),
     content: { [media]: { schema: publish(response, schemas), example } },
   };
 }

@@ -6,8 +6,12 @@ import {
   PublicError,
   STATUS,
 } from "../errors.ts";
-import type { Operation } from "../http/operation.ts";
+import { takesIdempotencyKey } from "../http/idempotency.ts";
+import type { Route } from "../http/route.ts";
 import { nullable, words } from "../validation/schema.ts";
+
+/** A route as the reference shows it. */
+export type DocumentedRoute = Pick<Route, "method" | "path" | "operation">;
 
 const CODES = Object.keys(STATUS) as ErrorCode[];
 
@@ -85,7 +89,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
   413: "The body is too large.",
   415: "The body is no JSON by its type.",
   422: "The idempotency key was used for another request.",
-  429: "Too many requests, or waits held.",
+  429: "Too many requests of this key, waits held, or wrong keys from this address.",
   500: "A fault of this server.",
   502: "Nothing that could run a sandbox answers.",
   503: "Starting, draining, or something that is needed is down.",
@@ -99,12 +103,32 @@ const HEADERS: Readonly<Record<number, readonly string[]>> = {
   503: ["Retry-After"],
 };
 
-/** The answers of an operation that are no successes, by status. */
-export function errorResponses(operation: Operation): Record<string, object> {
-  const byStatus = Object.groupBy(codesOf(operation), (code) => STATUS[code]);
+/** Headers of every answer to a key that is good, where there are limits. */
+export const RATE_LIMITS = ["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"] as const;
+
+// What a verb refuses is remembered with the idempotency key of the request.
+const REPLAYABLE: readonly number[] = [403, 404, 409];
+
+/** The answers of a route that are no successes, by status. */
+export function errorResponses(route: DocumentedRoute): Record<string, object> {
+  const byStatus = Object.groupBy(codesOf(route), (code) => STATUS[code]);
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, codes]) => [status, response(Number(status), codes)]),
+    Object.entries(byStatus).map(([status, codes = []]) => [
+      status,
+      response(codes, headersOf(route, Number(status)), Number(status)),
+    ]),
   );
+}
+
+function headersOf({ method, operation }: DocumentedRoute, status: number): string[] {
+  const replayable = takesIdempotencyKey(method) && REPLAYABLE.includes(status);
+  return [
+    "X-Request-Id",
+    ...(operation.body ? ["X-Ignored-Fields"] : []),
+    ...(replayable ? ["Idempotent-Replayed"] : []),
+    ...(HEADERS[status] ?? []),
+    ...(operation.open ? [] : RATE_LIMITS),
+  ];
 }
 
 /** What `components/examples` holds. */
@@ -114,16 +138,23 @@ export function errorExamples(used: ReadonlySet<ErrorCode>): Record<string, obje
   );
 }
 
-/** Every error that an operation may end in. */
-export function codesOf({ params, query, body, errors, open }: Operation): ErrorCode[] {
+const IDEMPOTENCY_CODES = ["idempotency_in_progress", "idempotency_key_reused"] as const;
+
+/** Every error that a route may end in. */
+export function codesOf({ method, operation }: DocumentedRoute): ErrorCode[] {
+  const { params, query, body, errors, open } = operation;
   if (open) return ["invalid_request", ...errors, "internal"];
   const takes =
-    body || [params, query].some(({ properties }) => Object.keys(properties).length > 0);
+    body ||
+    takesIdempotencyKey(method) ||
+    [params, query].some(({ properties }) => Object.keys(properties).length > 0);
   return [
     ...(takes ? (["invalid_request"] as const) : []),
     "invalid_api_key",
     "org_suspended",
-    ...errors,
+    "rate_limited",
+    ...errors.filter((code) => code !== "rate_limited"),
+    ...(takesIdempotencyKey(method) ? IDEMPOTENCY_CODES : []),
     ...(body ? (["payload_too_large", "unsupported_media_type"] as const) : []),
     "internal",
     "service_unavailable",
@@ -131,8 +162,7 @@ export function codesOf({ params, query, body, errors, open }: Operation): Error
   ];
 }
 
-function response(status: number, codes: readonly ErrorCode[] = []) {
-  const headers = ["X-Request-Id", ...(HEADERS[status] ?? [])];
+function response(codes: readonly ErrorCode[], headers: readonly string[], status: number) {
   const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
   return {
     description: DESCRIPTIONS[status],

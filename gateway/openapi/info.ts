@@ -15,6 +15,9 @@ a rule or a secret is refused; elsewhere it is ignored, and named in \`X-Ignored
 export const TAGS = [
   { name: "Sandboxes", description: "Machines made from images." },
   { name: "Organization", description: "Who the key belongs to." },
+  { name: "Audit", description: "What was done, and by whom." },
+  { name: "Quotas", description: "What the organization may use." },
+  { name: "Usage", description: "What it used, and what that costs." },
   { name: "Health", description: "For whoever watches the program; no key is asked for." },
 ];
 
@@ -37,6 +40,27 @@ export const HEADERS = {
     schema: { type: "string" },
     example: "resources.gpus",
   },
+  "Idempotent-Replayed": {
+    description:
+      "`true` where this is what an earlier request with the same `Idempotency-Key` was answered.",
+    schema: { type: "string", enum: ["true"] },
+    example: "true",
+  },
+  "RateLimit-Limit": {
+    description: "How many requests this key may make at once, after a rest.",
+    schema: { type: "integer" },
+    example: 2000,
+  },
+  "RateLimit-Remaining": {
+    description: "How many of them are left now.",
+    schema: { type: "integer" },
+    example: 1999,
+  },
+  "RateLimit-Reset": {
+    description: "Seconds until all of them are there again, where no more are made; rounded up.",
+    schema: { type: "integer" },
+    example: 1,
+  },
   "Retry-After": {
     description: "Seconds after which to try again.",
     schema: { type: "integer" },
@@ -46,5 +70,18 @@ export const HEADERS = {
     description: "How to authenticate.",
     schema: { type: "string" },
     example: "Bearer",
+  },
+};
+
+export const PARAMETERS = {
+  "Idempotency-Key": {
+    name: "Idempotency-Key",
+    in: "header",
+    required: false,
+    description: `Any text that the client makes up for this one change, such as a UUID. A repeat within 24 hours with the
+same method, path, query and body gets the first answer again and changes nothing; refusals by state or quota are
+remembered too.`,
+    schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]+$" },
+    example: "2c1f9a0e-5b7d-4a53-9c1e-8f6d2b3a4e5f",
   },
 };

@@ -1,13 +1,12 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { BillingService } from "../../proto/gen/billing/v1/billing_service_pb.ts";
-import { callerKey, requireCaller } from "../../runtime/rpc/context.ts";
+import { actorOf, requireCaller } from "../../runtime/rpc/context.ts";
 import type { BillingContext } from "./context.ts";
 import { requireAccount } from "./domain/account.ts";
 import { assignPlan } from "./domain/assign-plan.ts";
 import { getQuotas } from "./domain/get-quotas.ts";
 import { getUsage } from "./domain/get-usage.ts";
 import { listSandboxUsage, listStorageUsage } from "./domain/list-usage.ts";
-import { OPERATOR } from "./domain/plan.ts";
 import { setOverrides } from "./domain/set-overrides.ts";
 import { setPlan } from "./domain/set-plan.ts";
 import * as msg from "./messages.ts";
@@ -36,8 +35,8 @@ export function createBillingService(ctx: BillingContext): ServiceImpl<typeof Bi
     listPlans: async () => ({ plans: (await ctx.store.listPlans()).map(msg.planToMessage) }),
 
     setPlan: async ({ plan }, call) => {
-      const actor = call.values.get(callerKey)?.actor ?? OPERATOR;
-      return { plan: msg.planToMessage(await setPlan(ctx, actor, msg.planFromMessage(plan))) };
+      const given = msg.planFromMessage(plan);
+      return { plan: msg.planToMessage(await setPlan(ctx, actorOf(call), given)) };
     },
 
     assignPlan: async ({ plan }, call) => {

@@ -17,8 +17,9 @@ interface Media {
 }
 interface Operation {
   operationId: string;
+  parameters?: { $ref?: string }[];
   requestBody?: { content: Record<string, Media> };
-  responses: Record<string, { content: Record<string, Media> }>;
+  responses: Record<string, { headers?: object; content: Record<string, Media> }>;
 }
 
 let gateway: Gateway;
@@ -62,6 +63,13 @@ describe("the document", () => {
         "POST /v1/sandboxes/by-name/{name}/stop",
         "GET /v1/sandboxes/{sandbox_id}/logs",
         "GET /v1/me/org",
+        "GET /v1/members",
+        "GET /v1/events",
+        "GET /v1/events/{event_id}",
+        "GET /v1/quotas",
+        "GET /v1/billing/usage",
+        "GET /v1/billing/usage/sandbox",
+        "GET /v1/billing/usage/storage",
       ].sort(),
     );
   });
@@ -120,6 +128,44 @@ describe("the document", () => {
           statuses: new Set(status === "200" ? [] : [Number(status)]),
         });
       }
+  });
+
+  test("takes an idempotency key for every change, and for nothing else", () => {
+    const parameter = { $ref: "#/components/parameters/Idempotency-Key" };
+    for (const [name, { parameters = [], responses }] of operations) {
+      const changes = !name.startsWith("GET ");
+      const codes = (status: number) =>
+        Object.keys(responses[status]?.content["application/json"]?.examples ?? {});
+      const replayed = (status: number) =>
+        "Idempotent-Replayed" in (responses[status]?.headers ?? {});
+      expect({
+        name,
+        taken: parameters.some(({ $ref }) => $ref === parameter.$ref),
+        running: codes(409).includes("idempotency_in_progress"),
+        reused: codes(422).includes("idempotency_key_reused"),
+        invalid: !changes || codes(400).includes("invalid_request"),
+        replayed: [200, 404, 409].map((status) => replayed(status)),
+      }).toEqual({
+        name,
+        taken: changes,
+        running: changes,
+        reused: changes,
+        invalid: true,
+        replayed: [changes, changes && "404" in responses, changes],
+      });
+    }
+  });
+
+  test("says where a quota may refuse", () => {
+    const refused = operations.filter(
+      ([, { responses }]) =>
+        responses[403]?.content["application/json"]?.examples?.quota_exceeded !== undefined,
+    );
+    expect(refused.map(([name]) => name).sort()).toEqual([
+      "POST /v1/sandboxes",
+      "POST /v1/sandboxes/by-name/{name}/start",
+      "POST /v1/sandboxes/{sandbox_id}/start",
+    ]);
   });
 
   test("describes parts of a network that no sandbox has yet", () => {

@@ -4,7 +4,7 @@ import pino from "pino";
 import { afterEach, expect, test, vi } from "vitest";
 import { buildApp } from "../../gateway/app.ts";
 import { FakeServices, KEY } from "./support/fake-services.ts";
-import { type Gateway, openGateway } from "./support/gateway.ts";
+import { type Gateway, openGateway, UNLIMITED } from "./support/gateway.ts";
 
 const opened: Pick<Gateway, "close">[] = [];
 afterEach(async () => {
@@ -23,7 +23,7 @@ async function withOrigins(corsOrigins: string[]): Promise<Gateway> {
 test("what is not ready is named", async () => {
   const app = buildApp({
     clients: new FakeServices().clients(),
-    config: { corsOrigins: [], waitsMax: 1 },
+    config: { ...UNLIMITED, corsOrigins: [], waitsMax: 1 },
     log: pino({ level: "silent" }),
     readiness: async () => ({ ready: false, checks: { database: false, sandbox: true } }),
   });
@@ -54,11 +54,18 @@ test("CORS lets configured origins ask, and read what went wrong", async () => {
   const asked = await app.inject({ method: "OPTIONS", url: "/v1/sandboxes", headers: preflight });
   expect(asked).toMatchObject({ statusCode: 204, headers: allowed });
   expect(asked.headers["x-request-id"]).toBeDefined();
+  expect(asked.headers["access-control-allow-headers"]).toContain("idempotency-key");
   for (const url of ["/v1/sandboxes", "/nope"]) {
     const answer = await app.inject({ url, headers: { origin: ORIGIN } });
     expect([401, 404]).toContain(answer.statusCode);
     expect(answer.headers).toMatchObject(allowed);
-    expect(answer.headers["access-control-expose-headers"]).toContain("x-request-id");
+    for (const name of [
+      "x-request-id",
+      "idempotent-replayed",
+      "retry-after",
+      "ratelimit-remaining",
+    ])
+      expect(answer.headers["access-control-expose-headers"]).toContain(name);
   }
 });
 

@@ -126,6 +126,10 @@ describe("refuses", () => {
     ["DOCKER_RUNTIME", "a b"],
     ["RPC_HOST", "a b"],
     ["SANDBOX_URL", "127.0.0.1:9091"],
+    ["REDIS_URL", "127.0.0.1:6379"],
+    ["REDIS_URL", "redis://:hunter2@127.0.0.1/cache"],
+    ["TRUSTED_PROXIES", "10.0.0.0/33"],
+    ["RATE_LIMIT_BURST", "0"],
   ])("%s=%s, naming it and not its value", (name, value) => {
     const refuse = () => readConfig({ [name]: value });
     expect(refuse).toThrow(StartupError);

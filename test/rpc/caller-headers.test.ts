@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
 import type { Caller } from "../../runtime/caller.ts";
-import { readCaller, writeCaller } from "../../runtime/rpc/caller-headers.ts";
+import {
+  readActor,
+  readCaller,
+  writeActor,
+  writeCaller,
+} from "../../runtime/rpc/caller-headers.ts";
 import { CALLER } from "./support.ts";
 
 const SYSTEM = { kind: "system", code: "reaper", label: "Größe: 50 %" } as const;
@@ -14,6 +19,41 @@ test.each<Caller>([CALLER, { ...CALLER, actor: SYSTEM }])(
     expect(readCaller(header)).toEqual(caller);
   },
 );
+
+const printable = Array.from({ length: 95 }, (_, i) => String.fromCharCode(0x20 + i)).join("");
+
+test.each(["k", " ", printable, "%".repeat(255)])("an idempotency key %j survives them", (key) => {
+  const header = new Headers();
+  const requestSha256 = Buffer.alloc(32, 0xfb);
+  writeCaller(header, { ...CALLER, idempotency: { key, requestSha256 } });
+  for (const [, value] of header) expect(value).toMatch(/^[\x20-\x7e]+$/);
+  expect(readCaller(header)).toEqual({ ...CALLER, idempotency: { key, requestSha256 } });
+});
+
+test.each([
+  ["sandgate-idempotency-key", { "sandgate-idempotency-key": "" }],
+  ["sandgate-idempotency-key", { "sandgate-idempotency-key": "%C3%BC" }],
+  ["sandgate-idempotency-key", { "sandgate-idempotency-key": "%ZZ" }],
+  ["sandgate-idempotency-key", { "sandgate-idempotency-key": "k".repeat(256) }],
+  ["sandgate-request-sha256", { "sandgate-request-sha256": "" }],
+  ["sandgate-request-sha256", { "sandgate-request-sha256": "AAAA" }],
+])("a malformed %s is refused: %j", (name, given) => {
+  const header = new Headers();
+  writeCaller(header, {
+    ...CALLER,
+    idempotency: { key: "k", requestSha256: new Uint8Array(32) },
+  });
+  for (const [field, value] of Object.entries(given)) header.set(field, value);
+  expect(() => readCaller(header)).toThrow(name);
+});
+
+test("who acts survives its header where no organization is named", () => {
+  const header = new Headers();
+  writeActor(header, SYSTEM);
+  expect(readActor(header)).toEqual(SYSTEM);
+  expect(readCaller(header)).toBeUndefined();
+  expect(readActor(new Headers())).toBeUndefined();
+});
 
 test("without an organization there is no caller", () => {
   expect(readCaller(new Headers({ "x-request-id": "r" }))).toBeUndefined();

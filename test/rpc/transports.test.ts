@@ -1,11 +1,12 @@
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, createContextValues } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ErrorInfoSchema } from "../../proto/gen/google/rpc/error_details_pb.ts";
 import { OrganizationService } from "../../proto/gen/organization/v1/organization_service_pb.ts";
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { type NetworkAction, NetworkDirection } from "../../proto/gen/sandbox/v1/spec_pb.ts";
+import { OPERATOR } from "../../runtime/caller.ts";
 import { ServiceError } from "../../runtime/errors.ts";
-import { callerKey } from "../../runtime/rpc/context.ts";
+import { actorKey, actorOf, callerKey } from "../../runtime/rpc/context.ts";
 import { fromConnectError } from "../../runtime/rpc/errors.ts";
 import { SANDBOX_ID, SECRET } from "../support/fake-services.ts";
 import { asCaller, CALLER, inProcessRig, type Rig, socketRig } from "./support.ts";
@@ -37,6 +38,17 @@ describe.each([
     const organizations = createClient(OrganizationService, rig.transport);
     const answer = await organizations.authenticateKey({ keySha256: new Uint8Array(32) });
     expect(answer.apiKeyName).toBe("ci");
+  });
+
+  test("says who acts also where no organization is named", async () => {
+    const organizations = createClient(OrganizationService, rig.transport);
+    const keySha256 = new Uint8Array(32);
+    const contextValues = createContextValues().set(actorKey, CALLER.actor);
+    await organizations.authenticateKey({ keySha256 }, { contextValues });
+    await organizations.authenticateKey({ keySha256 });
+    await organizations.authenticateKey({ keySha256 }, asCaller());
+    expect(rig.fake.calls.map(actorOf)).toEqual([CALLER.actor, OPERATOR, CALLER.actor]);
+    expect(rig.fake.calls[0]?.values.get(callerKey)).toBeUndefined();
   });
 
   test("that is not implemented says so", async () => {

@@ -23,7 +23,10 @@ export function createFakeServices() {
     routes(router: ConnectRouter) {
       router.service(SandboxService, sandbox);
       router.service(OrganizationService, {
-        authenticateKey: () => ({ orgId: SANDBOX_ID, apiKeyId: API_KEY_ID, apiKeyName: "ci" }),
+        authenticateKey: (_request, context) => {
+          calls.push(context);
+          return { orgId: SANDBOX_ID, apiKeyId: API_KEY_ID, apiKeyName: "ci" };
+        },
       });
     },
   };

@@ -3,8 +3,9 @@ import type { OrganizationService } from "../../../proto/gen/organization/v1/org
 import { operation } from "../../http/operation.ts";
 import { type Route, route } from "../../http/route.ts";
 import { callFor } from "../../http/rpc.ts";
-import { Organization } from "./schema.ts";
-import { publicOrganization } from "./translate.ts";
+import { pageMessage, publicPage } from "../pages.ts";
+import { MemberPage, MemberQuery, Organization } from "./schema.ts";
+import { publicMember, publicOrganization } from "./translate.ts";
 
 const getOrganization = operation({
   id: "getOrganization",
@@ -24,6 +25,30 @@ const getOrganization = operation({
   errors: ["org_not_found"],
 });
 
+const listMembers = operation({
+  id: "listMembers",
+  tag: "Organization",
+  summary: "List members",
+  description: "The people of the organization. Newest first, a page at a time.",
+  query: MemberQuery,
+  response: MemberPage,
+  example: {
+    data: [
+      {
+        id: "019a9f2d-2b7c-7e15-9d80-4c3b2a190817",
+        user_id: "019a9f2d-2b70-7f44-b1e6-8a7b6c5d4e3f",
+        email: "ada@example.org",
+        display_name: "Ada",
+        avatar_url: null,
+        role: "owner",
+        joined_at: "2026-11-21T08:14:09.511Z",
+      },
+    ],
+    has_more: false,
+    next_cursor: null,
+  },
+});
+
 export interface OrganizationDeps {
   organizations: Client<typeof OrganizationService>;
   /** Deadline of one call to a service. */
@@ -35,6 +60,11 @@ export function organizationRoutes({ organizations, rpcTimeoutMs }: Organization
     route("GET", "/v1/me/org", getOrganization, async ({ caller, signal }) => {
       const options = callFor(caller, rpcTimeoutMs, signal);
       return publicOrganization((await organizations.getOrganization({}, options)).organization);
+    }),
+    route("GET", "/v1/members", listMembers, async ({ query, caller, signal }) => {
+      const options = callFor(caller, rpcTimeoutMs, signal);
+      const page = await organizations.listMembers(pageMessage(query), options);
+      return publicPage(page.members.map(publicMember), page.nextPageToken);
     }),
   ];
 }

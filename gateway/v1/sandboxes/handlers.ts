@@ -1,13 +1,15 @@
 import type { Static } from "typebox";
 import type { Call } from "../../http/route.ts";
 import { callFor } from "../../http/rpc.ts";
+import { publicPage } from "../pages.ts";
 import { given } from "../values.ts";
 import { keyById } from "./keys.ts";
+import { answerOf } from "./replays.ts";
 import type { CreateSandboxRequest, UpdateSandboxRequest } from "./schema/create.ts";
 import type { CreateQuery, ListQuery, SandboxIdParams } from "./schema/queries.ts";
 import { createMessage, listMessage } from "./translate/request.ts";
-import { publicPage, publicSandbox } from "./translate/sandbox.ts";
-import { answerOrWait, type SandboxDeps, whole } from "./waiting.ts";
+import { publicSandbox } from "./translate/sandbox.ts";
+import { answerOrWait, type SandboxDeps } from "./waiting.ts";
 
 type CreateCall = Call<unknown, Static<typeof CreateQuery>, CreateSandboxRequest>;
 type UpdateCall = Call<Static<typeof SandboxIdParams>, unknown, UpdateSandboxRequest>;
@@ -18,24 +20,22 @@ export function createHandler(deps: SandboxDeps) {
   return (call: CreateCall) =>
     answerOrWait(deps, call, async () => {
       const message = createMessage(call.body, call.query.start ?? false);
-      return whole(
-        await deps.sandboxes.createSandbox(message, callFor(call.caller, deps.rpcTimeoutMs)),
-      );
+      return deps.sandboxes.createSandbox(message, callFor(call.caller, deps.rpcTimeoutMs));
     });
 }
 
 export function listHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
   return async ({ query, caller, signal }: Call<unknown, ListQuery>) => {
     const options = callFor(caller, rpcTimeoutMs, signal);
-    return publicPage(await sandboxes.listSandboxes(listMessage(query), options));
+    const page = await sandboxes.listSandboxes(listMessage(query), options);
+    return publicPage(page.sandboxes.map(publicSandbox), page.nextPageToken);
   };
 }
 
 export function updateHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
-  return async ({ params, body, caller }: UpdateCall) => {
+  return async (call: UpdateCall) => {
+    const { params, body, caller } = call;
     const message = { key: keyById(params), name: given(body.name), slug: given(body.slug) };
-    return publicSandbox(
-      whole(await sandboxes.renameSandbox(message, callFor(caller, rpcTimeoutMs))),
-    );
+    return answerOf(await sandboxes.renameSandbox(message, callFor(caller, rpcTimeoutMs)), call);
   };
 }

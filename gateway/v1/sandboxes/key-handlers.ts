@@ -2,9 +2,10 @@ import type { Static } from "typebox";
 import type { Call } from "../../http/route.ts";
 import { callFor } from "../../http/rpc.ts";
 import type { Key } from "./keys.ts";
+import { answerOf, whole } from "./replays.ts";
 import type { StartQuery } from "./schema/queries.ts";
 import { publicSandbox } from "./translate/sandbox.ts";
-import { answerOrWait, type SandboxDeps, whole } from "./waiting.ts";
+import { answerOrWait, type SandboxDeps } from "./waiting.ts";
 
 /** The handlers of routes that name one sandbox, whichever way. */
 export function keyHandlers<P>(deps: SandboxDeps, keyOf: (params: P) => Key) {
@@ -15,21 +16,22 @@ export function keyHandlers<P>(deps: SandboxDeps, keyOf: (params: P) => Key) {
       return publicSandbox(whole(await sandboxes.getSandbox({ key: keyOf(params) }, options)));
     },
 
-    destroy: async ({ params, caller }: Call<P>) => {
-      await sandboxes.destroySandbox({ key: keyOf(params) }, callFor(caller, rpcTimeoutMs));
+    destroy: async ({ params, caller, replayed }: Call<P>) => {
+      const options = callFor(caller, rpcTimeoutMs);
+      const { replay } = await sandboxes.destroySandbox({ key: keyOf(params) }, options);
+      if (replay) replayed();
       return { message: "sandbox destroyed" };
     },
 
     start: async (call: Call<P, Static<typeof StartQuery>>) => {
       const request = { key: keyOf(call.params) };
-      return answerOrWait(deps, call, async () =>
-        whole(await sandboxes.startSandbox(request, callFor(call.caller, rpcTimeoutMs))),
-      );
+      const options = callFor(call.caller, rpcTimeoutMs);
+      return answerOrWait(deps, call, () => sandboxes.startSandbox(request, options));
     },
 
-    stop: async ({ params, caller }: Call<P>) => {
-      const options = callFor(caller, rpcTimeoutMs);
-      return publicSandbox(whole(await sandboxes.stopSandbox({ key: keyOf(params) }, options)));
+    stop: async (call: Call<P>) => {
+      const options = callFor(call.caller, rpcTimeoutMs);
+      return answerOf(await sandboxes.stopSandbox({ key: keyOf(call.params) }, options), call);
     },
   };
 }

@@ -41,6 +41,9 @@ export const createSandbox = operation({
   example: exampleCreated,
   errors: [
     "invalid_sandbox_config",
+    "quota_exceeded",
+    // Of one that is destroyed while it is waited for.
+    "sandbox_not_found",
     "name_already_exists",
     "rate_limited",
     "orchestrator_unreachable",
@@ -122,6 +125,7 @@ function byKey<P extends TObject>(params: P, suffix: string, how: string) {
       example: exampleStarting,
       errors: [
         "invalid_sandbox_config",
+        "quota_exceeded",
         "sandbox_not_found",
         "invalid_state_transition",
         "rate_limited",

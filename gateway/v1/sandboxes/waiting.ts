@@ -1,10 +1,17 @@
 import type { Client } from "@connectrpc/connect";
 import type { Static } from "typebox";
-import type { Sandbox } from "../../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import type { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { Call } from "../../http/route.ts";
 import { callFor } from "../../http/rpc.ts";
 import type { Waits } from "../../waits.ts";
+import {
+  type AnswerKeeper,
+  answerOf,
+  type Changed,
+  keepAnswer,
+  keptAnswer,
+  whole,
+} from "./replays.ts";
 import type { StartQuery } from "./schema/queries.ts";
 import type { Sandbox as PublicSandbox } from "./schema/sandbox.ts";
 import { publicSandbox } from "./translate/sandbox.ts";
@@ -13,30 +20,53 @@ const DEFAULT_WAIT_SECS = 60;
 const MAX_WAIT_SECS = 300;
 
 /** What the handlers of `/v1/sandboxes` work with. */
-export interface SandboxDeps {
+export interface SandboxDeps extends AnswerKeeper {
   sandboxes: Client<typeof SandboxService>;
   waits: Waits;
-  /** Deadline of one call to a service. */
-  rpcTimeoutMs: number;
 }
+
+type WaitCall = Call<unknown, Static<typeof StartQuery>>;
 
 /** Answers with what `admit` returns or, where the query asks for it, with what becomes of that. */
 export async function answerOrWait(
-  { sandboxes, waits, rpcTimeoutMs }: SandboxDeps,
-  { query, caller, signal }: Call<unknown, Static<typeof StartQuery>>,
-  admit: () => Promise<Sandbox>,
+  deps: SandboxDeps,
+  call: WaitCall,
+  admit: () => Promise<Changed>,
 ): Promise<PublicSandbox> {
-  if (query.wait_for === undefined) return publicSandbox(await admit());
-  const budgetMs = Math.min(query.wait_timeout ?? DEFAULT_WAIT_SECS, MAX_WAIT_SECS) * 1000;
-  const read = async (id: string) => {
-    const options = callFor(caller, rpcTimeoutMs, signal);
-    return whole(await sandboxes.getSandbox({ key: { key: { case: "id", value: id } } }, options));
-  };
-  return publicSandbox(await waits.hold({ admit, read, budgetMs, signal }));
+  if (call.query.wait_for === undefined) return answerOf(await admit(), call);
+  return answerLater(deps, call, admit);
 }
 
-/** @throws Error where a service answers without the sandbox it is about */
-export function whole({ sandbox }: { sandbox?: Sandbox | undefined }): Sandbox {
-  if (!sandbox) throw new Error("the answer holds no sandbox");
-  return sandbox;
+/** One that was admitted before is waited for again, unless it is known what the first request was told. */
+async function answerLater(
+  deps: SandboxDeps,
+  { query, caller, signal, replayed }: WaitCall,
+  admit: () => Promise<Changed>,
+): Promise<PublicSandbox> {
+  let admitted: Changed = {};
+  const settled = await deps.waits.hold({
+    admit: async () => {
+      admitted = await admit();
+      return keptAnswer(admitted) ? undefined : whole(admitted).id;
+    },
+    read: reader(deps, caller, signal),
+    budgetMs: Math.min(query.wait_timeout ?? DEFAULT_WAIT_SECS, MAX_WAIT_SECS) * 1000,
+    signal,
+  });
+  if (!settled) return answerOf(admitted, { replayed });
+  if (admitted.replay) replayed();
+  return keepAnswer(deps, caller, publicSandbox(settled));
+}
+
+function reader(
+  { sandboxes, rpcTimeoutMs }: SandboxDeps,
+  caller: Call["caller"],
+  signal: AbortSignal,
+) {
+  // A read has nothing to do with the key of the change.
+  const { idempotency: _, ...whoReads } = caller;
+  return async (id: string) => {
+    const options = callFor(whoReads, rpcTimeoutMs, signal);
+    return whole(await sandboxes.getSandbox({ key: { key: { case: "id", value: id } } }, options));
+  };
 }

@@ -1,4 +1,3 @@
-import type { Actor } from "../../../runtime/caller.ts";
 import type { Limits } from "./limits.ts";
 import type { Metric } from "./metrics.ts";
 
@@ -31,6 +30,3 @@ export interface Account {
   ephemeralRunning: number;
   persistentRunning: number;
 }
-
-/** Who changes plans where the caller does not say. */
-export const OPERATOR: Actor = { kind: "system", code: "operator", label: "Operator" };

@@ -5,8 +5,12 @@ import type { Answer } from "./gateway.ts";
 
 /** The parts of an OpenAPI document that answers are held against. */
 interface Document {
-  paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
+  paths: Record<string, Record<string, { responses: Record<string, DocumentedResponse> }>>;
   components: { schemas: Record<string, object> };
+}
+
+interface DocumentedResponse {
+  headers: Record<string, unknown>;
 }
 
 /** The documented contract, with every object closed: what is not documented must not be there. */
@@ -30,6 +34,7 @@ export function readContract(document: Document): Contract {
     document,
     check(method, url, answer) {
       expect(answer.headers["x-request-id"]).toMatch(/^[\x21-\x7e]{1,128}$/);
+      checkHeaders(document, method, url, answer);
       const pointer = pointerOf(document, method, url, answer.status);
       if (pointer === undefined || answer.body === undefined) return;
       const check = validate(pointer);
@@ -52,6 +57,22 @@ function pointerOf(document: Document, method: string, url: string, status: numb
   const escaped = path.replaceAll("/", "~1");
   const content = `responses/${status}/content/application~1json/schema`;
   return `/paths/${escaped}/${method.toLowerCase()}/${content}`;
+}
+
+const DOCUMENTED =
+  /^(x-ignored-fields|idempotent-replayed|ratelimit-.*|retry-after|www-authenticate)$/;
+
+/** Fails the test where the answer has a header of ours that the document has not. */
+function checkHeaders(document: Document, method: string, url: string, answer: Answer): void {
+  const path = pathOf(document, url.split("?")[0] ?? "");
+  const responses = document.paths[path ?? ""]?.[method.toLowerCase()]?.responses;
+  const response = responses?.[answer.status];
+  if (!response) return;
+  const documented = Object.keys(response.headers).map((name) => name.toLowerCase());
+  const sent = Object.keys(answer.headers).filter((name) => DOCUMENTED.test(name));
+  expect({ status: answer.status, documented }).toMatchObject({
+    documented: expect.arrayContaining(sent),
+  });
 }
 
 function pathOf(document: Document, given: string): string | undefined {

@@ -1,5 +1,5 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { timestampFromDate, timestampMs } from "@bufbuild/protobuf/wkt";
 import { createClient, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { BillingService } from "../../../proto/gen/billing/v1/billing_service_pb.ts";
 import { OrchestratorService } from "../../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
@@ -19,9 +19,13 @@ import type { Caller } from "../../../runtime/caller.ts";
 import { ServiceError } from "../../../runtime/errors.ts";
 import { requireCaller } from "../../../runtime/rpc/context.ts";
 import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
+import { FakeAccounts } from "./fake-accounts.ts";
+import { FakeIdempotency } from "./fake-idempotency.ts";
+import { FakeKeyWatch } from "./fake-key-watch.ts";
 import { FakeWatch } from "./fake-watch.ts";
 
 export const ORG_ID = "019a9f2d-11c4-7a0b-8e21-5d5b9a7c6e10";
+export const KEY_ID = "019a9f2d-2b1e-7d40-9c3f-8a6e5f4d3c2b";
 export const KEY = "test_0123456789abcdefghij";
 
 type Organizations = ServiceImpl<typeof OrganizationService>;
@@ -34,6 +38,9 @@ export class FakeServices {
   readonly calls: { method: string; request: unknown; caller: Caller }[] = [];
   readonly sandboxes = new Map<string, Sandbox>();
   readonly watch = new FakeWatch();
+  readonly keyWatch = new FakeKeyWatch();
+  /** What was told of the uses of keys, a call each: Unix milliseconds by key id. */
+  readonly keyUses: Record<string, number>[] = [];
   /** Keys asked for, as hex of their SHA-256. */
   readonly keysAsked: string[] = [];
   /** Replace what a method does. */
@@ -41,14 +48,17 @@ export class FakeServices {
   readonly sandbox: Partial<Sandboxes> = {};
   readonly orchestrator: Partial<Orchestrators> = {};
   readonly billing: Partial<ServiceImpl<typeof BillingService>> = {};
+  readonly idempotency = new FakeIdempotency();
+  readonly accounts = new FakeAccounts(this);
 
   clients() {
     const transport = createInProcessTransport(
       (router) => {
-        router.service(OrganizationService, this.#organizations());
+        const accounts = this.accounts.organizations();
+        router.service(OrganizationService, { ...accounts, ...this.#organizations() });
         router.service(SandboxService, this.#sandboxes());
         router.service(OrchestratorService, this.#orchestrators());
-        router.service(BillingService, this.billing);
+        router.service(BillingService, this.accounts.billing());
       },
       // What services log is not looked at here.
       { log: { error: () => undefined }, freeze: true },
@@ -113,7 +123,16 @@ export class FakeServices {
         this.keysAsked.push(Buffer.from(keySha256).toString("hex"));
         if (this.organization.authenticateKey)
           return this.organization.authenticateKey({ keySha256 } as never, context);
-        return { orgId: ORG_ID, apiKeyId: "key-1", apiKeyName: "a key" };
+        return { orgId: ORG_ID, apiKeyId: KEY_ID, apiKeyName: "a key" };
+      },
+      watchKeys: (_request, { signal }) => this.keyWatch.stream(signal),
+      recordKeyUse: async (request, context) => {
+        const told = request.uses.map(({ apiKeyId, usedAt }) => [
+          apiKeyId,
+          usedAt && timestampMs(usedAt),
+        ]);
+        this.keyUses.push(Object.fromEntries(told));
+        return this.organization.recordKeyUse?.(request, context) ?? {};
       },
       getOrganization: async (request, context) => {
         requireCaller(context);
@@ -158,12 +177,13 @@ export class FakeServices {
     };
   }
 
-  /** Notes the call, and lets a test answer in place of the fake. */
+  /** Notes the call, and lets a test answer in place of the fake; with an idempotency key it acts once. */
   #seen<M extends keyof Sandboxes, F extends Sandboxes[M]>(method: M, answer: F): F {
     const noted = (request: never, context: HandlerContext) => {
-      this.calls.push({ method, request, caller: requireCaller(context) });
+      const caller = requireCaller(context);
+      this.calls.push({ method, request, caller });
       const act = (this.sandbox[method] ?? answer) as (r: never, c: HandlerContext) => unknown;
-      return act(request, context);
+      return this.idempotency.once(caller, () => act(request, context));
     };
     return noted as F;
   }

@@ -25,13 +25,22 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-export async function openGateway(given: Partial<GatewayOptions["config"]> = {}): Promise<Gateway> {
+type Config = GatewayOptions["config"];
+
+/** No limits, and no proxies. */
+export const UNLIMITED: Pick<Config, "rateLimit" | "trustedProxies"> = {
+  rateLimit: { perSecond: 0, burst: 1, redisUrl: undefined },
+  trustedProxies: [],
+};
+const LIMITED = { ...UNLIMITED, rateLimit: { perSecond: 1000, burst: 2000, redisUrl: undefined } };
+
+export async function openGateway(given: Partial<Config> = {}): Promise<Gateway> {
   const services = new FakeServices();
   const logged: Record<string, unknown>[] = [];
   const log = pino({ level: "warn" }, { write: (line) => logged.push(JSON.parse(line)) });
   const app = buildApp({
     clients: services.clients(),
-    config: { corsOrigins: [], waitsMax: 2000, watchBackoffMs: 1, ...given },
+    config: { ...LIMITED, corsOrigins: [], waitsMax: 2000, watchBackoffMs: 1, ...given },
     log,
     readiness: async () => ({ ready: true, checks: { database: true } }),
   });

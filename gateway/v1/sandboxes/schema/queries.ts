@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
 import { asRecord } from "../../../validation/rule.ts";
 import { mapOf, text, words } from "../../../validation/schema.ts";
+import { pageQuery } from "../../pages.ts";
 import { filterFaults } from "./keys.ts";
 import { SandboxStatus } from "./sandbox.ts";
 
@@ -33,10 +34,7 @@ export const CreateQuery = Type.Object(
 );
 
 export const ListQuery = Type.Object({
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
-  cursor: Type.Optional(
-    text({ description: "The `next_cursor` of the page before.", minLength: 1 }),
-  ),
+  ...pageQuery,
   labels: Type.Optional(
     mapOf(text(), { description: "Labels that must all match.", rule: filterFaults }),
   ),

@@ -1,5 +1,6 @@
 import Type, { type Static } from "typebox";
 import { nullable, words } from "../../../validation/schema.ts";
+import { pageOf } from "../../pages.ts";
 import { SandboxSpec } from "./spec.ts";
 
 export const STATUSES = [
@@ -43,14 +44,7 @@ export const Sandbox = Type.Object(
 );
 export type Sandbox = Static<typeof Sandbox>;
 
-export const SandboxPage = Type.Object(
-  {
-    data: Type.Array(Sandbox, { description: "Newest first." }),
-    has_more: Type.Boolean(),
-    next_cursor: nullable(Type.String(), { description: "Null exactly when `has_more` is false." }),
-  },
-  { title: "SandboxPage" },
-);
+export const SandboxPage = pageOf(Sandbox, "SandboxPage");
 export type SandboxPage = Static<typeof SandboxPage>;
 
 export const Message = Type.Object({ message: Type.String() }, { title: "Message" });

@@ -6,6 +6,7 @@ import {
   ListSandboxesRequestSchema,
 } from "../../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { type SandboxSpec, SandboxSpecSchema } from "../../../../proto/gen/sandbox/v1/spec_pb.ts";
+import { pageMessage } from "../../pages.ts";
 import { given, numberOf } from "../../values.ts";
 import type { CreateSandboxRequest } from "../schema/create.ts";
 import type { ListQuery } from "../schema/queries.ts";
@@ -52,8 +53,7 @@ function specMessage(body: CreateSandboxRequest): SandboxSpec {
 
 export function listMessage(query: ListQuery): ListMessage {
   return create(ListSandboxesRequestSchema, {
-    pageSize: query.limit ?? 0,
-    pageToken: query.cursor ?? "",
+    ...pageMessage(query),
     labels: { ...query.labels },
     statuses: (query.status ?? []).map((status) => statuses[status]),
   });

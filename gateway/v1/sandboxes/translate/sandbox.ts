@@ -1,8 +1,7 @@
 import type { Sandbox } from "../../../../proto/gen/sandbox/v1/sandbox_pb.ts";
-import type { ListSandboxesResponse } from "../../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { SandboxSpec } from "../../../../proto/gen/sandbox/v1/spec_pb.ts";
 import { nameOf, toTime } from "../../values.ts";
-import type { Sandbox as PublicSandbox, SandboxPage } from "../schema/sandbox.ts";
+import type { Sandbox as PublicSandbox } from "../schema/sandbox.ts";
 import type { SandboxSpec as PublicSpec } from "../schema/spec.ts";
 import { publicLifecycle, publicResources, publicRlimit, publicRuntime } from "./basics.ts";
 import { statuses, statusReasons } from "./enums.ts";
@@ -29,14 +28,6 @@ export function publicSandbox(sandbox: Sandbox): PublicSandbox {
     stopped_at: stoppedAt ? toTime(stoppedAt) : null,
     last_failure_message: sandbox.lastFailureMessage ?? null,
     spec: publicSpec(sandbox.spec),
-  };
-}
-
-export function publicPage({ sandboxes, nextPageToken }: ListSandboxesResponse): SandboxPage {
-  return {
-    data: sandboxes.map(publicSandbox),
-    has_more: nextPageToken !== undefined,
-    next_cursor: nextPageToken ?? null,
   };
 }
 
