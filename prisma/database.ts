@@ -44,6 +44,8 @@ export function openDatabase(
       query_timeout: queryTimeoutMs,
       statement_timeout: Math.max(1, queryTimeoutMs - SERVER_FIRST_MS),
       keepAlive: true,
+      // Compiling a statement takes longer than any of ours does.
+      options: "-c jit=off",
     },
     { statementNameGenerator: ({ sql }) => statementName(sql) },
   );

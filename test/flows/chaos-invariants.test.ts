@@ -24,6 +24,8 @@ function run(generation: number, seconds: number, closed: number | null) {
     admittedAt: at(seconds),
     runningAt: at(seconds + 1),
     closedAt: closed === null ? null : at(closed),
+    billedMs: closed === null ? 0 : 1_000,
+    meteredMs: closed === null ? null : 1_000,
   };
 }
 
@@ -58,6 +60,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     places: [{ orgId: "o", kept: "1/0/1", counted: "1/0/1" }],
     machines: [machine()],
     starts: [start(1, 2)],
+    unevenDays: [],
     host: [],
     ...changes,
   };
@@ -181,6 +184,30 @@ test.each<[string, Facts, Attempt[], RegExp]>([
     facts({ places: [{ orgId: "o", kept: "1/0/2", counted: "1/0/1" }] }),
     [attempt()],
     /places: o: places 1\/0\/2, but rows 1\/0\/1/,
+  ],
+  [
+    "a run that is not rolled up",
+    facts({ runs: [{ ...run(1, 1, 3), meteredMs: null }] }),
+    [attempt()],
+    /metering: .*run 1 is not rolled up/,
+  ],
+  [
+    "a run that is rolled up twice",
+    facts({ runs: [{ ...run(1, 1, 3), meteredMs: 2_000 }] }),
+    [attempt()],
+    /metering: .*run 1 2000 ms/,
+  ],
+  [
+    "an open run that is rolled up",
+    facts({ runs: [{ ...run(1, 1, null), meteredMs: 5 }] }),
+    [attempt()],
+    /metering: .*run 1 5 ms/,
+  ],
+  [
+    "a day that does not add up",
+    facts({ unevenDays: ["o 2026-01-01"] }),
+    [attempt()],
+    /metering: o 2026-01-01/,
   ],
   ["what only the host shows", facts({ host: ["up unseen"] }), [attempt()], /host: up unseen/],
   ["a start without a run", facts({ starts: [start(3, 2)] }), [attempt()], /without a run/],

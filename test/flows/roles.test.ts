@@ -138,9 +138,15 @@ test.each([
   [["organization"], { RPC_PORT: "0" }, /DATABASE_URL/],
   [["orchestrator"], { RPC_PORT: "0", SANDBOX_URL: "http://127.0.0.1:1" }, /DATABASE_URL/],
   [["orchestrator"], { RPC_PORT: "0" }, /SANDBOX_URL/],
+  [["billing"], { RPC_PORT: "0" }, /SANDBOX_URL/],
+  [["billing"], { RPC_PORT: "0", SANDBOX_URL: "http://127.0.0.1:1" }, /DATABASE_URL/],
   [["sandbox"], {}, /RPC_PORT/],
-  [["gateway"], { SANDBOX_URL: "http://127.0.0.1:1" }, /ORGANIZATION_URL, ORCHESTRATOR_URL/],
-  [["--help"], {}, /name one of gateway, sandbox, orchestrator, organization/],
+  [
+    ["gateway"],
+    { SANDBOX_URL: "http://127.0.0.1:1" },
+    /ORGANIZATION_URL, ORCHESTRATOR_URL, BILLING_URL/,
+  ],
+  [["--help"], {}, /name one of gateway, sandbox, orchestrator, organization, billing/],
   [["sandbox", "gateway"], {}, /no role "sandbox gateway"/],
 ])("main.ts %j with %j says in one sentence what it lacks", async (args, env, sentence) => {
   const dataDir = await mkdtemp(join(tmpdir(), "sandgate-roles-"));

@@ -21,6 +21,9 @@ export interface RunRow {
   admittedAt: Date;
   runningAt: Date | null;
   closedAt: Date | null;
+  /** What it is to be billed, and what was rolled up of it; null: it was not taken yet. */
+  billedMs: number;
+  meteredMs: number | null;
 }
 
 export interface EventRow {
@@ -41,13 +44,15 @@ export interface Facts {
   events: EventRow[];
   places: PlacesRow[];
   machines: Instance[];
+  /** Days of organizations whose total is not the sum of their runs. */
+  unevenDays: string[];
   /** Effective starts; empty where nobody could write them down. */
   starts: LedgerEntry[];
   /** What is wrong with machines beyond what their engine shows. */
   host: string[];
 }
 
-export type DatabaseFacts = Pick<Facts, "sandboxes" | "runs" | "events" | "places">;
+export type DatabaseFacts = Pick<Facts, "sandboxes" | "runs" | "events" | "places" | "unevenDays">;
 
 /** Read in one snapshot. */
 export function readDatabase(url: string): Promise<DatabaseFacts> {
@@ -62,9 +67,22 @@ export function readDatabase(url: string): Promise<DatabaseFacts> {
       ),
       runs: await rows<RunRow>(
         `SELECT sandbox_id AS "sandboxId", generation, phase, outcome, admitted_at AS "admittedAt",
-                running_at AS "runningAt", closed_at AS "closedAt"
-         FROM sandbox.runs ORDER BY sandbox_id, generation`,
+                running_at AS "runningAt", closed_at AS "closedAt",
+                greatest(0, coalesce(billing.ms(least(stop_admitted_at, machine_ended_at)) - billing.ms(running_at), 0))::float8 AS "billedMs",
+                CASE WHEN metered_at IS NOT NULL THEN (
+                  SELECT coalesce(sum(d.end_ms - d.start_ms), 0) FROM billing.run_days d
+                  WHERE d.org_id = r.org_id AND d.sandbox_id = r.sandbox_id AND d.generation = r.generation
+                )::float8 END AS "meteredMs"
+         FROM sandbox.runs r ORDER BY sandbox_id, generation`,
       ),
+      unevenDays: (
+        await rows<{ day: string }>(
+          `SELECT org_id || ' ' || day AS day FROM billing.daily
+           FULL JOIN (
+             SELECT org_id, day, sum(vcpus::bigint * (end_ms - start_ms)) AS vcpu FROM billing.run_days GROUP BY org_id, day
+           ) sums USING (org_id, day) WHERE daily.vcpu IS DISTINCT FROM sums.vcpu`,
+        )
+      ).map(({ day }) => day),
       events: await rows<EventRow>(
         `SELECT id, event_type AS type, payload->>'sandbox_id' AS "sandboxId", payload->>'name' AS name,
                 CASE WHEN actor->>'kind' = 'api_key' THEN actor->>'name' END AS client, timestamp AS at

@@ -2,6 +2,7 @@ import type { Facts } from "./facts.ts";
 import { exactlyOnce } from "./invariants/exactly-once.ts";
 import { histories } from "./invariants/history.ts";
 import { machinesMatch, startsOnce } from "./invariants/machines.ts";
+import { metered, unmetered } from "./invariants/metering.ts";
 import { placesMatch } from "./invariants/places.ts";
 import { settledRuns } from "./invariants/runs.ts";
 import type { Journal } from "./journal.ts";
@@ -18,11 +19,12 @@ export function broken(facts: Facts, journal: Journal): string[] {
     ...named("machines", machinesMatch(facts)),
     ...named("starts", startsOnce(facts)),
     ...named("places", placesMatch(facts)),
+    ...named("metering", [...unmetered(facts), ...metered(facts)]),
     ...named("host", facts.host),
   ];
 }
 
 /** The part that is waited for. */
 export function unsettled(facts: Facts): string[] {
-  return [...settledRuns(facts), ...machinesMatch(facts)];
+  return [...settledRuns(facts), ...machinesMatch(facts), ...unmetered(facts)];
 }

@@ -5,6 +5,7 @@ export type Victim =
   | "gateway"
   | "sandbox"
   | "organization"
+  | "billing"
   | "orchestrator-1"
   | "orchestrator-2"
   | "postgres"
@@ -22,6 +23,7 @@ const SIMULATED: Record<Victim, number> = {
   gateway: 18,
   sandbox: 20,
   organization: 8,
+  billing: 8,
   "orchestrator-1": 16,
   "orchestrator-2": 16,
   postgres: 18,

@@ -102,7 +102,7 @@ function assemble(
   dir: string,
   postgres: KillablePostgres,
   host: EngineHost,
-  { url, gateway, sandbox, organization, orchestrators: [one, two] }: Deployment,
+  { url, gateway, sandbox, organization, billing, orchestrators: [one, two] }: Deployment,
   engine: Engine,
   close: () => Promise<void>,
 ): ChaosSystem {
@@ -111,6 +111,7 @@ function assemble(
     gateway,
     sandbox,
     organization,
+    billing,
     "orchestrator-1": one,
     "orchestrator-2": two,
     postgres: postgres.child,
