@@ -4,6 +4,9 @@ export type Actor =
   | { kind: "api_key"; api_key_id: string; name: string }
   | { kind: "system"; code: string; label: string };
 
+/** Who acts where nobody says otherwise: whoever runs the installation. */
+export const OPERATOR: Actor = { kind: "system", code: "operator", label: "Operator" };
+
 /** On whose behalf a call is made. */
 export interface Caller {
   /** UUID. */

@@ -16,15 +16,20 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const REQUEST_ID = /^[\x21-\x7e]{1,128}$/;
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
 
-/** Writes a caller into request headers. The actor is percent-encoded JSON: header values are ASCII, names are not. */
+/** Writes a caller into request headers. */
 export function writeCaller(header: Headers, caller: Caller): void {
   header.set(ORGANIZATION_HEADER, caller.orgId);
-  header.set(ACTOR_HEADER, encodeURIComponent(JSON.stringify(caller.actor)));
+  writeActor(header, caller.actor);
   header.set(REQUEST_ID_HEADER, caller.requestId);
   if (!caller.idempotency) return;
   const { key, requestSha256 } = caller.idempotency;
   header.set(IDEMPOTENCY_KEY_HEADER, encodeURIComponent(key));
   header.set(REQUEST_SHA256_HEADER, Buffer.from(requestSha256).toString("base64"));
+}
+
+/** Writes who acts, as percent-encoded JSON: header values are ASCII, names are not. */
+export function writeActor(header: Headers, actor: Actor): void {
+  header.set(ACTOR_HEADER, encodeURIComponent(JSON.stringify(actor)));
 }
 
 /**
@@ -39,7 +44,7 @@ export function readCaller(header: Headers): Caller | undefined {
   const idempotency = readIdempotency(header);
   return {
     orgId,
-    actor: readActor(header),
+    actor: readActor(header) ?? SERVICE_ACTOR,
     requestId: readRequestId(header) ?? randomUUID(),
     ...(idempotency && { idempotency }),
   };
@@ -70,9 +75,14 @@ function decode(text: string): string {
   }
 }
 
-function readActor(header: Headers): Actor {
+/**
+ * Reads who acts; believe it as `readCaller`.
+ * @returns undefined where the headers name nobody
+ * @throws ConnectError (InvalidArgument) where the header is malformed
+ */
+export function readActor(header: Headers): Actor | undefined {
   const text = header.get(ACTOR_HEADER);
-  if (text === null) return SERVICE_ACTOR;
+  if (text === null) return undefined;
   const actor = parseActor(text);
   if (actor === undefined) throw malformed(ACTOR_HEADER, "the percent-encoded JSON of an actor");
   return actor;

@@ -1,9 +1,9 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { refuseSpent } from "./call-scope.ts";
-import { writeCaller } from "./caller-headers.ts";
+import { writeActor, writeCaller } from "./caller-headers.ts";
 import { asUnavailable, unavailableStream } from "./connection-errors.ts";
-import { callerKey } from "./context.ts";
+import { actorKey, callerKey } from "./context.ts";
 import { retrying } from "./retry.ts";
 import { Sessions } from "./sessions.ts";
 
@@ -72,7 +72,9 @@ function identify(token: string): Interceptor {
   return (next) => (req) => {
     req.header.set("authorization", `Bearer ${token}`);
     const caller = req.contextValues.get(callerKey);
+    const actor = req.contextValues.get(actorKey);
     if (caller) writeCaller(req.header, caller);
+    else if (actor) writeActor(req.header, actor);
     return next(req);
   };
 }

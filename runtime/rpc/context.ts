@@ -1,13 +1,23 @@
 import { Code, ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
-import type { Caller } from "../caller.ts";
+import { type Actor, type Caller, OPERATOR } from "../caller.ts";
 
 /**
  * On whose behalf a call is made. Set it in a call's `contextValues`; a handler reads it with
- * `requireCaller`. It is the one context value that reaches the handler, in process and over the wire.
+ * `requireCaller`. It and `actorKey` are the context values that reach the handler, in process and over the wire.
  */
 export const callerKey = createContextKey<Caller | undefined>(undefined, {
   description: "sandgate caller",
 });
+
+/** Who acts in a call that names no organization; where one is named, the caller says it. */
+export const actorKey = createContextKey<Actor | undefined>(undefined, {
+  description: "sandgate actor",
+});
+
+/** Who acts, of a call that may name no organization; the operator where nobody is named. */
+export function actorOf({ values }: Pick<HandlerContext, "values">): Actor {
+  return values.get(callerKey)?.actor ?? values.get(actorKey) ?? OPERATOR;
+}
 
 /** @throws ConnectError (InvalidArgument) where the call was made for no organization. */
 export function requireCaller(context: Pick<HandlerContext, "values" | "method">): Caller {

@@ -10,8 +10,8 @@ import { createLinkedAbortController } from "@connectrpc/connect/protocol";
 import type { Logger } from "pino";
 import { ServiceError } from "../errors.ts";
 import { abortable, abortableStream, abortError } from "./abort.ts";
-import { readCaller, readRequestId } from "./caller-headers.ts";
-import { callerKey } from "./context.ts";
+import { readActor, readCaller, readRequestId } from "./caller-headers.ts";
+import { actorKey, callerKey } from "./context.ts";
 import { internalError, toConnectError } from "./errors.ts";
 import { validateRequest } from "./validate.ts";
 
@@ -58,7 +58,9 @@ function endStreams(closing: AbortSignal): Interceptor {
 }
 
 const caller: Interceptor = (next) => (req) => {
-  req.contextValues.set(callerKey, readCaller(req.header));
+  const caller = readCaller(req.header);
+  req.contextValues.set(callerKey, caller);
+  if (!caller) req.contextValues.set(actorKey, readActor(req.header));
   return next(req);
 };
 

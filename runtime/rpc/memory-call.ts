@@ -8,7 +8,7 @@ import {
 } from "@connectrpc/connect";
 import { createMethodUrl } from "@connectrpc/connect/protocol";
 import type { CallScope } from "./call-scope.ts";
-import { callerKey } from "./context.ts";
+import { actorKey, callerKey } from "./context.ts";
 
 /** What a request has beside its message, its method and its signal. */
 export function requestHead(
@@ -30,13 +30,13 @@ export function responseHead({ service, responseHeader, responseTrailer }: Handl
   return { service, header: responseHeader, trailer: responseTrailer };
 }
 
-/** The request as the server sees it: of the client's context values the caller alone crosses, as through a socket. */
+/** The request as the server sees it: of the client's context values caller and actor alone cross, as through a socket. */
 export function received<Req extends UnaryRequest | StreamRequest>(sent: Req): Req {
   const contextValues = createContextValues();
-  return {
-    ...sent,
-    contextValues: contextValues.set(callerKey, sent.contextValues.get(callerKey)),
-  };
+  contextValues.set(callerKey, sent.contextValues.get(callerKey));
+  const actor = sent.contextValues.get(actorKey);
+  if (actor) contextValues.set(actorKey, actor);
+  return { ...sent, contextValues };
 }
 
 export function handlerContext(

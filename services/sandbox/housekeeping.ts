@@ -1,5 +1,6 @@
 import type { Actor } from "../../runtime/caller.ts";
 import { ServiceError } from "../../runtime/errors.ts";
+import { startRounds } from "../../runtime/rounds.ts";
 import type { SandboxContext } from "./context.ts";
 import { destroySandbox } from "./domain/change-sandbox.ts";
 
@@ -13,26 +14,7 @@ export function startHousekeeping(
   ctx: SandboxContext,
   onError: (error: unknown) => void,
 ): { stop(): Promise<void> } {
-  let timer: NodeJS.Timeout | undefined;
-  let stopped = false;
-  const round = async () => {
-    const restMs = await expire(ctx, onError).catch((error: unknown) => {
-      onError(error);
-      return EVERY_MS;
-    });
-    if (!stopped) timer = setTimeout(next, restMs);
-  };
-  let running = round();
-  function next() {
-    running = round();
-  }
-  return {
-    stop: async () => {
-      stopped = true;
-      clearTimeout(timer);
-      await running;
-    },
-  };
+  return startRounds(() => expire(ctx, onError), onError);
 }
 
 /** @returns how many milliseconds from now there may be more */

@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
 import type { Caller } from "../../runtime/caller.ts";
-import { readCaller, writeCaller } from "../../runtime/rpc/caller-headers.ts";
+import {
+  readActor,
+  readCaller,
+  writeActor,
+  writeCaller,
+} from "../../runtime/rpc/caller-headers.ts";
 import { CALLER } from "./support.ts";
 
 const SYSTEM = { kind: "system", code: "reaper", label: "Größe: 50 %" } as const;
@@ -14,6 +19,14 @@ test.each<Caller>([CALLER, { ...CALLER, actor: SYSTEM }])(
     expect(readCaller(header)).toEqual(caller);
   },
 );
+
+test("who acts survives its header where no organization is named", () => {
+  const header = new Headers();
+  writeActor(header, SYSTEM);
+  expect(readActor(header)).toEqual(SYSTEM);
+  expect(readCaller(header)).toBeUndefined();
+  expect(readActor(new Headers())).toBeUndefined();
+});
 
 test("without an organization there is no caller", () => {
   expect(readCaller(new Headers({ "x-request-id": "r" }))).toBeUndefined();
