@@ -7,9 +7,9 @@ import {
   openRemote,
 } from "../app/operator.ts";
 import type { Organization } from "../proto/gen/organization/v1/organization_service_pb.ts";
-import type { Actor } from "../runtime/caller.ts";
+import { OPERATOR } from "../runtime/caller.ts";
 import { ServiceError } from "../runtime/errors.ts";
-import { callerKey } from "../runtime/rpc/context.ts";
+import { actorKey, callerKey } from "../runtime/rpc/context.ts";
 import { toConnectError } from "../runtime/rpc/errors.ts";
 import type { GlobalOptions } from "./runner.ts";
 
@@ -26,8 +26,6 @@ export interface Api extends OperatorClients {
   find(slugOrId: string): Promise<Organization>;
 }
 
-const OPERATOR: Actor = { kind: "system", code: "operator", label: "Operator" };
-const NOBODY = "00000000-0000-0000-0000-000000000000";
 const TIMEOUT_MS = 30_000;
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -40,8 +38,13 @@ export async function openApi(
     server === undefined
       ? await openInProcess(options)
       : await openRemote({ ...options, url: server, billingUrl: billingServer });
-  return { ...clients, as, operator: as(NOBODY), find: (slugOrId) => find(clients, slugOrId) };
+  return { ...clients, as, operator, find: (slugOrId) => find(clients, slugOrId) };
 }
+
+const operator: CallOptions = {
+  contextValues: createContextValues().set(actorKey, OPERATOR),
+  timeoutMs: TIMEOUT_MS,
+};
 
 function as(orgId: string): CallOptions {
   const caller = { orgId, actor: OPERATOR, requestId: randomUUID() };
@@ -50,7 +53,7 @@ function as(orgId: string): CallOptions {
 
 async function find({ organizations }: OperatorClients, slugOrId: string): Promise<Organization> {
   // A slug may look like an id, so both are asked for.
-  const { organizations: all } = await organizations.listOrganizations({}, as(NOBODY));
+  const { organizations: all } = await organizations.listOrganizations({}, operator);
   const id = UUID.test(slugOrId) ? slugOrId.toLowerCase() : undefined;
   const found = all.find((one) => one.id === id) ?? all.find(({ slug }) => slug === slugOrId);
   if (found) return found;
