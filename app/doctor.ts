@@ -17,6 +17,9 @@ import { askNetwork } from "./doctor/network.ts";
 export type { Check } from "./doctor/check.ts";
 
 export interface ExamineOptions {
+  env: NodeJS.ProcessEnv;
+  /** Ends what is opened for the look. */
+  lifecycle: Lifecycle;
   /** URL of an RPC port to be asked too. */
   server: string | undefined;
 }
@@ -26,15 +29,12 @@ export interface ExamineOptions {
  * that does not run is started for the while.
  * @returns what was found, in the order in which it is best mended; no secret is in it
  */
-export async function examine(
-  env: NodeJS.ProcessEnv,
-  { server }: ExamineOptions,
-): Promise<Check[]> {
+export async function examine({ env, lifecycle, server }: ExamineOptions): Promise<Check[]> {
   const { config, checks } = readSettings(env);
   if (config) {
     const parts: Question[] = [askDataDir, askDatabase, askEngine, askNetwork];
     const facts: Facts = {};
-    for (const ask of parts) checks.push(...(await ask({ config, server, facts })));
+    for (const ask of parts) checks.push(...(await ask({ config, lifecycle, server, facts })));
   }
   return checks.map(withoutCredentials);
 }

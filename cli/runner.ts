@@ -1,8 +1,7 @@
 import type { Command } from "commander";
-import pino from "pino";
-import { type Config, readConfig } from "../runtime/env.ts";
-import { Lifecycle } from "../runtime/lifecycle.ts";
-import { createLogger, type Logger } from "../runtime/log.ts";
+import { readConfig } from "../runtime/env.ts";
+import type { Lifecycle } from "../runtime/lifecycle.ts";
+import type { Logger } from "../runtime/log.ts";
 import { type Api, openApi } from "./api.ts";
 import { type Output, print } from "./output.ts";
 
@@ -16,18 +15,32 @@ export interface GlobalOptions {
 /** What commander hands to an action behind a command's own arguments and options. */
 type Action = (...given: unknown[]) => Promise<void>;
 
-/** Turns what a command does into what commander calls. */
-export interface Runner {
-  /** With a connection, open until the command is done. */
-  call<A extends unknown[]>(work: (api: Api, ...given: A) => Promise<Output>): Action;
-  /** Without one. */
-  look(work: (env: NodeJS.ProcessEnv, options: GlobalOptions) => Promise<Output>): Action;
+/** What a command has that makes its own connections. */
+export interface Around {
+  env: NodeJS.ProcessEnv;
+  lifecycle: Lifecycle;
+  /** The option `--server`. */
+  server: string | undefined;
 }
 
-const END_MS = 10_000;
+/** Turns what a command does into what commander calls. */
+export interface Runner {
+  /** With a connection. */
+  call<A extends unknown[]>(work: (api: Api, ...given: A) => Promise<Output>): Action;
+  /** Without one. */
+  look(work: (around: Around) => Promise<Output>): Action;
+}
 
-/** @param outcome where the exit code of a command goes that ran */
-export function createRunner(env: NodeJS.ProcessEnv, outcome: { exitCode: number }): Runner {
+export interface RunnerOptions {
+  env: NodeJS.ProcessEnv;
+  log: Logger;
+  /** Ends what commands open. */
+  lifecycle: Lifecycle;
+  /** Where the exit code of a command goes that ran. */
+  outcome: { exitCode: number };
+}
+
+export function createRunner({ env, log, lifecycle, outcome }: RunnerOptions): Runner {
   const finish = (output: Output, { json = false }: GlobalOptions) => {
     print(output, json);
     outcome.exitCode = output.exitCode ?? 0;
@@ -39,35 +52,16 @@ export function createRunner(env: NodeJS.ProcessEnv, outcome: { exitCode: number
         const options = optionsOf(given);
         // Parsed by commander as the command declares them; the command itself comes last.
         const own = given.slice(0, -1) as A;
-        const config = readConfig(env);
-        finish(await connected(config, options, (api) => work(api, ...own)), options);
+        const api = await openApi({ config: readConfig(env), log, lifecycle }, options);
+        finish(await work(api, ...own), options);
       },
     look:
       (work) =>
       async (...given) => {
         const options = optionsOf(given);
-        finish(await work(env, options), options);
+        finish(await work({ env, lifecycle, server: options.server }), options);
       },
   };
-}
-
-async function connected(
-  config: Config,
-  options: GlobalOptions,
-  work: (api: Api) => Promise<Output>,
-): Promise<Output> {
-  const log = createErrorLog();
-  const lifecycle = new Lifecycle(log);
-  try {
-    return await work(await openApi({ config, log, lifecycle }, options));
-  } finally {
-    await lifecycle.stop(END_MS);
-  }
-}
-
-/** Standard output is the command's own. */
-function createErrorLog(): Logger {
-  return createLogger("error", pino.destination({ fd: 2, sync: true }));
 }
 
 function optionsOf(given: unknown[]): GlobalOptions {

@@ -1,4 +1,5 @@
 import type { Config } from "../../runtime/env.ts";
+import type { Lifecycle } from "../../runtime/lifecycle.ts";
 
 /** What one look found. */
 export interface Check {
@@ -13,6 +14,8 @@ export interface Check {
 
 export interface Subject {
   config: Config;
+  /** Ends what is opened for the look. */
+  lifecycle: Lifecycle;
   /** URL of an RPC port to be asked too. */
   server: string | undefined;
   /** What a look finds out for those after it. */

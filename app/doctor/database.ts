@@ -29,13 +29,13 @@ export async function askDatabase(subject: Subject): Promise<Check[]> {
 
 async function askOwn(subject: Subject, folder: string): Promise<Check[]> {
   try {
-    const server = await reachPostgres(folder, { limitMs: REACH_MS });
+    const server = await subject.lifecycle.start("PostgreSQL", {
+      start: () => reachPostgres(folder, { limitMs: REACH_MS }),
+      end: (reached) => reached.release(),
+      always: true,
+    });
     const state = server.foreign ? "which runs" : "which was started for this look alone";
-    try {
-      return await askServer(subject, server.url, `${OWN}, ${state},`);
-    } finally {
-      await server.release();
-    }
+    return await askServer(subject, server.url, `${OWN}, ${state},`);
   } catch (error) {
     return [fail("database", whyOf(error), `its log is ${join(folder, "log")}`)];
   }

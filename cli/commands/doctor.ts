@@ -10,7 +10,7 @@ export function doctorCommand(program: Command, { look }: Runner): void {
   program
     .command("doctor")
     .description(ABOUT)
-    .action(look(async (env, { server }) => report(await examine(env, { server }))));
+    .action(look(async (around) => report(await examine(around))));
 }
 
 function report(checks: readonly Check[]): Output {

@@ -75,7 +75,7 @@ async function startLocked(options: PostgresOptions, unlock: () => void): Promis
     await stopProcess(server.pid);
     throw error;
   }
-  return { url, stop: watch(server, options, () => release(socket, unlock)) };
+  return { url, stop: watch(server, options, () => release(folder, socket, unlock)) };
 }
 
 // Also clears what was left by one that was killed.
@@ -101,7 +101,8 @@ function watch(server: ServerProcess, { onCrash }: PostgresOptions, release: () 
   };
 }
 
-async function release(socket: string, unlock: () => void): Promise<void> {
+async function release(folder: string, socket: string, unlock: () => void): Promise<void> {
   await removeSocketFolder(socket);
+  await markTemporary(folder, false);
   unlock();
 }
