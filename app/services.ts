@@ -75,12 +75,25 @@ export function keyFileOf({ dataDir }: Config): string {
 /** @throws StartupError */
 export function startOrganizations({
   config,
+  log,
+  lifecycle,
   database,
-}: Pick<ServicesOptions, "config" | "database">) {
-  return startOrganizationService({
-    database,
-    bootstrapApiKey: config.bootstrapApiKey,
-    keyFile: keyFileOf(config),
+  databaseUrl,
+  secrets,
+}: ServicesOptions) {
+  return lifecycle.start("organization service", {
+    start: () =>
+      startOrganizationService({
+        database,
+        databaseUrl,
+        sign: (data) => secrets.hmac("cursor", data),
+        bootstrapApiKey: config.bootstrapApiKey,
+        keyFile: keyFileOf(config),
+        eventRetentionDays: config.organization.eventRetentionDays,
+        onError: (error) =>
+          log.error({ err: error }, "the organization service's background work failed"),
+      }),
+    end: (service) => service.stop(),
   });
 }
 

@@ -3,6 +3,7 @@ import { requireDatabase, requirePort } from "../needs.ts";
 import { databaseAnswers } from "../readiness.ts";
 import type { RoleOptions } from "../roles.ts";
 import { startRpc } from "../rpc.ts";
+import { provideSecrets } from "../secrets.ts";
 import { keyFileOf, startOrganizations } from "../services.ts";
 
 /**
@@ -12,8 +13,10 @@ import { keyFileOf, startOrganizations } from "../services.ts";
 export async function startOrganizationRole(options: RoleOptions): Promise<string> {
   const { config } = options;
   requirePort(config);
-  const { database } = await requireDatabase(options);
-  const { service, bootstrap } = await startOrganizations({ config, database });
+  const secrets = await provideSecrets(config);
+  const { database, url } = await requireDatabase(options);
+  const parts = { ...options, database, databaseUrl: url, secrets };
+  const { service, bootstrap } = await startOrganizations(parts);
   const address = await startRpc({
     ...options,
     routes: (router) => router.service(OrganizationService, service),

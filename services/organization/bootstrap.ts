@@ -28,7 +28,7 @@ const ACTOR: Actor = { kind: "system", code: "bootstrap", label: "First start" }
  * @throws StartupError where the key file cannot be used
  */
 export async function bootstrap(
-  ctx: OrganizationContext,
+  ctx: Pick<OrganizationContext, "store">,
   { bootstrapApiKey, keyFile }: BootstrapOptions,
 ): Promise<BootstrapResult> {
   if (bootstrapApiKey !== undefined) {
@@ -45,7 +45,10 @@ export async function bootstrap(
 }
 
 // The file comes first: a crash in between must not leave an organization whose key nobody has.
-async function generate(ctx: OrganizationContext, keyFile: string): Promise<string | undefined> {
+async function generate(
+  ctx: Pick<OrganizationContext, "store">,
+  keyFile: string,
+): Promise<string | undefined> {
   const key = await keepSecretFile(keyFile, generateApiKey);
   if (!isApiKey(key)) throw new StartupError(`The file ${keyFile} holds no API key: remove it`);
   if (await createDefault(ctx, key)) return key;
@@ -54,7 +57,7 @@ async function generate(ctx: OrganizationContext, keyFile: string): Promise<stri
   return undefined;
 }
 
-function createDefault(ctx: OrganizationContext, key: string): Promise<boolean> {
+function createDefault(ctx: Pick<OrganizationContext, "store">, key: string): Promise<boolean> {
   const { prefix, lastFour } = describeApiKey(key);
   return ctx.store.createFirstOrganization({
     name: "Default",
@@ -67,6 +70,6 @@ function createDefault(ctx: OrganizationContext, key: string): Promise<boolean> 
   });
 }
 
-async function isKnown(ctx: OrganizationContext, key: string): Promise<boolean> {
+async function isKnown(ctx: Pick<OrganizationContext, "store">, key: string): Promise<boolean> {
   return (await ctx.store.findKeyHolder(hashApiKey(key))) !== undefined;
 }

@@ -1,6 +1,6 @@
 import { ServiceError } from "../../../runtime/errors.ts";
 import type { OrganizationContext } from "../context.ts";
-import type { KeyHolder } from "./organization.ts";
+import type { KeyHolder } from "./key.ts";
 
 /**
  * Whose key this is.

@@ -1,7 +1,7 @@
 import type { Caller } from "../../../runtime/caller.ts";
-import { ServiceError } from "../../../runtime/errors.ts";
 import type { OrganizationContext } from "../context.ts";
 import type { Organization } from "./organization.ts";
+import { noOrganization } from "./refusals.ts";
 
 /**
  * The caller's own organization.
@@ -9,9 +9,9 @@ import type { Organization } from "./organization.ts";
  */
 export async function getOrganization(
   ctx: OrganizationContext,
-  caller: Caller,
+  caller: Pick<Caller, "orgId">,
 ): Promise<Organization> {
   const organization = await ctx.store.findOrganization(caller.orgId);
-  if (!organization) throw new ServiceError("ORG_NOT_FOUND", "org not found");
+  if (!organization) throw noOrganization();
   return organization;
 }

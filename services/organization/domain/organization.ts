@@ -4,16 +4,8 @@ export interface Organization {
   name: string;
   slug: string;
   mfaRequired: boolean;
+  /** null: it is not suspended. */
+  suspendedAt: Date | null;
   createdAt: Date;
   updatedAt: Date;
-}
-
-/** Whose a good key is. */
-export interface KeyHolder {
-  orgId: string;
-  apiKeyId: string;
-  apiKeyName: string;
-  orgSuspended: boolean;
-  /** null: never. */
-  expiresAt: Date | null;
 }

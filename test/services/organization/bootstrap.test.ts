@@ -1,25 +1,18 @@
-import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClient, createContextValues } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Database, openDatabase } from "../../../prisma/database.ts";
-import { OrganizationService } from "../../../proto/gen/organization/v1/organization_service_pb.ts";
 import { generateApiKey, hashApiKey, isApiKey } from "../../../runtime/api-key.ts";
-import { callerKey } from "../../../runtime/rpc/context.ts";
-import { fromConnectError } from "../../../runtime/rpc/errors.ts";
-import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
 import { bootstrap } from "../../../services/organization/bootstrap.ts";
 import type { OrganizationContext } from "../../../services/organization/context.ts";
-import { createOrganizationService } from "../../../services/organization/service.ts";
 import { createStore } from "../../../services/organization/store.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 let testDatabase: TestDatabase;
 let database: Database;
-let ctx: OrganizationContext;
+let ctx: Pick<OrganizationContext, "store">;
 let folder: string;
 
 beforeEach(async () => {
@@ -113,67 +106,5 @@ describe("bootstrap", () => {
     );
     expect(await database.prisma.apiKey.count()).toBe(1);
     expect(files.filter((file) => existsSync(file))).toHaveLength(1);
-  });
-});
-
-describe("the service", () => {
-  const client = () =>
-    createClient(
-      OrganizationService,
-      createInProcessTransport(
-        (router) => router.service(OrganizationService, createOrganizationService(ctx)),
-        { log: { error: (...args: unknown[]) => expect.fail(String(args)) }, freeze: true },
-      ),
-    );
-  const authenticate = (key: string) => client().authenticateKey({ keySha256: hashApiKey(key) });
-  const reasonOf = (work: Promise<unknown>) =>
-    work.then(
-      () => "no error",
-      (error: unknown) => fromConnectError(error)?.reason,
-    );
-  const callAs = (orgId: string) => {
-    const actor = { kind: "system", code: "test", label: "Test" } as const;
-    const contextValues = createContextValues().set(callerKey, { orgId, actor, requestId: "r" });
-    return client().getOrganization({}, { contextValues });
-  };
-
-  test("knows whose key it is", async () => {
-    const { generatedKey = "" } = await start();
-    const organization = await database.prisma.organization.findFirstOrThrow();
-    const holder = await authenticate(generatedKey);
-    expect(holder).toMatchObject({
-      orgId: organization.id,
-      apiKeyName: "Bootstrap key",
-      orgSuspended: false,
-    });
-    expect(holder.expiresAt).toBeUndefined();
-  });
-
-  test("refuses an unknown, a revoked and an expired key", async () => {
-    const { generatedKey = "" } = await start();
-    expect(await reasonOf(authenticate(generateApiKey()))).toBe("INVALID_API_KEY");
-    const past = new Date(Date.now() - 1_000);
-    await database.prisma.apiKey.updateMany({ data: { expiresAt: past } });
-    expect(await reasonOf(authenticate(generatedKey))).toBe("INVALID_API_KEY");
-    await database.prisma.apiKey.updateMany({ data: { expiresAt: null, revokedAt: past } });
-    expect(await reasonOf(authenticate(generatedKey))).toBe("INVALID_API_KEY");
-  });
-
-  test("tells when a key expires and that its organization is suspended", async () => {
-    const { generatedKey = "" } = await start();
-    const expiresAt = new Date("2100-01-01T00:00:00Z");
-    await database.prisma.apiKey.updateMany({ data: { expiresAt } });
-    await database.prisma.organization.updateMany({ data: { suspendedAt: new Date() } });
-    const holder = await authenticate(generatedKey);
-    expect(Number(holder.expiresAt?.seconds)).toBe(expiresAt.getTime() / 1_000);
-    expect(holder.orgSuspended).toBe(true);
-  });
-
-  test("answers with the caller's organization and no other", async () => {
-    await start();
-    const { id } = await database.prisma.organization.findFirstOrThrow();
-    const { organization } = await callAs(id);
-    expect(organization).toMatchObject({ id, name: "Default", slug: "default" });
-    expect(await reasonOf(callAs(randomUUID()))).toBe("ORG_NOT_FOUND");
   });
 });
