@@ -1,6 +1,7 @@
 import type { Config } from "../runtime/env.ts";
 import { readConfig } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
+import type { Lifecycle } from "../runtime/lifecycle.ts";
 import {
   type Check,
   type Facts,

@@ -16,7 +16,9 @@ import { createInProcessTransport } from "../runtime/rpc/in-process.ts";
 import { createSecrets } from "../runtime/secrets.ts";
 import { createBillingService } from "../services/billing/service.ts";
 import { createStore as createBillingStore } from "../services/billing/store.ts";
+import { createKeyWatch } from "../services/organization/key-watch.ts";
 import { createOrganizationService } from "../services/organization/service.ts";
+import { listenForKeys } from "../services/organization/store/listen.ts";
 import { createStore as createOrganizationStore } from "../services/organization/store.ts";
 import { provideDatabase } from "./database.ts";
 import { tokenFileOf } from "./rpc.ts";
@@ -42,16 +44,33 @@ const POOL_SIZE = 2;
  * @throws StartupError
  */
 export async function openInProcess(options: OperatorOptions): Promise<OperatorClients> {
-  return inProcessServices(await openOperatorDatabase(options), options.log);
+  return inProcessServices(await openOperatorDatabase(options), options);
+}
+
+interface OpenDatabase {
+  database: Database;
+  url: string;
 }
 
 /** Handlers alone: what services do in the background is the program's. */
-function inProcessServices(database: Database, log: Logger): OperatorClients {
+async function inProcessServices(
+  { database, url }: OpenDatabase,
+  { log, lifecycle }: OperatorOptions,
+): Promise<OperatorClients> {
+  const onError = (error: unknown) => log.error({ err: error }, "keys are not watched");
+  // It connects when somebody watches.
+  const keyWatch = await lifecycle.start("key watch", {
+    start: () => createKeyWatch((ears) => listenForKeys(url, ears), onError),
+    end: (watch) => watch.stop(),
+  });
   // Cursors are used in the process that made them.
   const secrets = createSecrets(randomBytes(32));
-  const organization = createOrganizationService({ store: createOrganizationStore(database) });
+  const organization = createOrganizationService({
+    store: createOrganizationStore(database),
+    sign: (data) => secrets.hmac("cursor", data),
+    keyWatch,
+  });
   const billing = createBillingService({ store: createBillingStore(database) });
-  void secrets;
   const transport = createInProcessTransport(
     (router) => {
       router.service(OrganizationService, organization);
@@ -66,11 +85,11 @@ function inProcessServices(database: Database, log: Logger): OperatorClients {
 }
 
 /** Up to date and open, by the rules of the program. */
-async function openOperatorDatabase({ config, lifecycle }: OperatorOptions): Promise<Database> {
+async function openOperatorDatabase(options: OperatorOptions): Promise<OpenDatabase> {
+  const { config, lifecycle } = options;
   // The next statement says so itself.
   const onCrash = () => {};
-  if (config.databaseUrl !== undefined)
-    return (await provideDatabase(config, lifecycle, onCrash)).database;
+  if (config.databaseUrl !== undefined) return provideDatabase(config, lifecycle, onCrash);
   await prepareDataDir(config.dataDir);
   const server = await lifecycle.start("PostgreSQL", {
     start: () => reachPostgres(join(config.dataDir, "postgres")),
@@ -78,10 +97,11 @@ async function openOperatorDatabase({ config, lifecycle }: OperatorOptions): Pro
     always: true,
   });
   await (server.foreign ? requireSameVersion(server.url) : migrate(server.url));
-  return lifecycle.start("database", {
+  const database = await lifecycle.start("database", {
     start: () => openDatabase(server.url, { poolSize: POOL_SIZE }),
     end: (opened) => opened.close(),
   });
+  return { database, url: server.url };
 }
 
 // Who migrates under a running program breaks it.
