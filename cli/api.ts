@@ -1,11 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type CallOptions, createContextValues } from "@connectrpc/connect";
-import {
-  type OperatorClients,
-  type OperatorOptions,
-  openInProcess,
-  openRemote,
-} from "../app/operator.ts";
+import type { OperatorClients, OperatorOptions } from "../app/operator.ts";
 import type { Organization } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import { OPERATOR } from "../runtime/caller.ts";
 import { ServiceError } from "../runtime/errors.ts";
@@ -34,6 +29,8 @@ export async function openApi(
   options: OperatorOptions,
   { server, billingServer }: GlobalOptions,
 ): Promise<Api> {
+  // Half of what a command line takes to start, which help need not.
+  const { openInProcess, openRemote } = await import("../app/operator.ts");
   const clients =
     server === undefined
       ? await openInProcess(options)

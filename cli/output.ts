@@ -10,10 +10,15 @@ export interface Output {
   exitCode?: number;
 }
 
-export function print({ json, text, note }: Output, asJson: boolean): void {
-  if (asJson) console.log(JSON.stringify(json, null, 2));
-  else console.log(text);
-  if (!asJson && note !== undefined) console.error(note);
+/** Where texts go, with their line breaks. */
+export interface Io {
+  out(text: string): void;
+  err(text: string): void;
+}
+
+export function print({ json, text, note }: Output, { out, err }: Io, asJson: boolean): void {
+  out(`${asJson ? JSON.stringify(json, null, 2) : text}\n`);
+  if (!asJson && note !== undefined) err(`${note}\n`);
 }
 
 /** What stands in a cell; null is shown as a dash. */

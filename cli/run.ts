@@ -1,8 +1,8 @@
 import { type Command, CommanderError } from "commander";
-import pino from "pino";
 import { Lifecycle, onSignals } from "../runtime/lifecycle.ts";
 import { createLogger } from "../runtime/log.ts";
 import { describeError } from "./errors.ts";
+import type { Io } from "./output.ts";
 import { buildProgram } from "./program.ts";
 import { createRunner } from "./runner.ts";
 
@@ -14,41 +14,51 @@ const END_MS = 10_000;
 /** As shells have it for a command that was interrupted. */
 const INTERRUPTED = 130;
 
+export interface CommandLine {
+  /** Without program and script. */
+  args: readonly string[];
+  env: NodeJS.ProcessEnv;
+  io: Io;
+  /** Of the signals that interrupt it. */
+  signals: Pick<NodeJS.EventEmitter, "on">;
+  /** Ends the process where it was interrupted. */
+  exit: (code: number) => void;
+}
+
 /**
  * Runs one command line, prints what it says, and ends what it opened.
- * @param args without program and script
  * @returns the exit code: 0; 1 where it was refused or failed; 2 where the command line does not fit
  */
-export async function runCli(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+export async function runCli({ args, env, io, signals, exit }: CommandLine): Promise<number> {
   // Standard output is the command's own.
-  const log = createLogger("error", pino.destination({ fd: 2, sync: true }));
+  const log = createLogger("error", { write: io.err });
   const lifecycle = new Lifecycle(log);
   const interrupt = () => {
-    void lifecycle.stop(END_MS).then(() => process.exit(INTERRUPTED));
+    void lifecycle.stop(END_MS).then(() => exit(INTERRUPTED));
   };
-  onSignals(interrupt, () => lifecycle.force());
+  onSignals(interrupt, () => lifecycle.force(), signals);
   const outcome = { exitCode: 0 };
   const asJson = args.includes("--json");
-  const program = buildProgram(createRunner({ env, log, lifecycle, outcome }));
-  quietly(program, asJson);
+  const program = buildProgram(createRunner({ env, io, log, lifecycle, outcome }));
+  configure(program, io, asJson);
   try {
     await program.parseAsync(args, { from: "user" });
     return outcome.exitCode;
   } catch (error) {
-    return fail(error, asJson);
+    return fail(error, io, asJson);
   } finally {
     await lifecycle.stop(END_MS);
   }
 }
 
 /** Errors come back as exceptions, and in JSON are printed as such; help is printed as it is. */
-function quietly(command: Command, asJson: boolean): void {
-  command.exitOverride();
-  if (asJson) command.configureOutput({ outputError: () => {} });
-  for (const sub of command.commands) quietly(sub, asJson);
+function configure(command: Command, io: Io, asJson: boolean): void {
+  const outputError = asJson ? () => {} : io.err;
+  command.exitOverride().configureOutput({ writeOut: io.out, writeErr: io.err, outputError });
+  for (const sub of command.commands) configure(sub, io, asJson);
 }
 
-function fail(error: unknown, asJson: boolean): number {
+function fail(error: unknown, io: Io, asJson: boolean): number {
   if (error instanceof CommanderError && HELP.includes(error.code)) {
     // A group without a command shows its help, as a mistake.
     return error.exitCode === 0 ? 0 : 2;
@@ -56,7 +66,7 @@ function fail(error: unknown, asJson: boolean): number {
   const usage = error instanceof CommanderError;
   const { text, json } = describeError(error);
   // Commander has printed its own, with a hint.
-  if (asJson) console.error(JSON.stringify({ error: json }));
-  else if (!usage) console.error(text);
+  if (asJson) io.err(`${JSON.stringify({ error: json })}\n`);
+  else if (!usage) io.err(`${text}\n`);
   return usage ? 2 : 1;
 }

@@ -3,7 +3,7 @@ import { readConfig } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
 import { type Api, openApi } from "./api.ts";
-import { type Output, print } from "./output.ts";
+import { type Io, type Output, print } from "./output.ts";
 
 /** Options that every command takes. */
 export interface GlobalOptions {
@@ -33,6 +33,7 @@ export interface Runner {
 
 export interface RunnerOptions {
   env: NodeJS.ProcessEnv;
+  io: Io;
   log: Logger;
   /** Ends what commands open. */
   lifecycle: Lifecycle;
@@ -40,9 +41,9 @@ export interface RunnerOptions {
   outcome: { exitCode: number };
 }
 
-export function createRunner({ env, log, lifecycle, outcome }: RunnerOptions): Runner {
+export function createRunner({ env, io, log, lifecycle, outcome }: RunnerOptions): Runner {
   const finish = (output: Output, { json = false }: GlobalOptions) => {
-    print(output, json);
+    print(output, io, json);
     outcome.exitCode = output.exitCode ?? 0;
   };
   return {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { type Check, examine } from "../../app/doctor.ts";
+import type { Check } from "../../app/doctor.ts";
 import type { Output } from "../output.ts";
 import type { Runner } from "../runner.ts";
 
@@ -10,7 +10,13 @@ export function doctorCommand(program: Command, { look }: Runner): void {
   program
     .command("doctor")
     .description(ABOUT)
-    .action(look(async (around) => report(await examine(around))));
+    .action(
+      look(async (around) => {
+        // It knows every part of the program, which no other command need load.
+        const { examine } = await import("../../app/doctor.ts");
+        return report(await examine(around));
+      }),
+    );
 }
 
 function report(checks: readonly Check[]): Output {

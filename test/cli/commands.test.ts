@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runCli } from "../support/cli.ts";
+import { callCli, spawnCli } from "../support/cli.ts";
 import { freePort } from "../support/ports.ts";
 import { apiOf, image, type Program, startProgram } from "../support/program.ts";
 
@@ -22,23 +22,24 @@ const NO_LIMITS = {
 
 let program: Program;
 let server: string;
-let inProcess: Record<string, string>;
-let overRpc: Record<string, string>;
 
 beforeAll(async () => {
   const port = await freePort();
   server = `http://127.0.0.1:${port}`;
   program = await startProgram({ RPC_PORT: String(port) });
-  inProcess = { DATABASE_URL: program.databaseUrl };
-  overRpc = { DATA_DIR: program.dataDir };
 });
 afterAll(() => program.close());
 
 describe.each(["in process", "over RPC"])("%s", { timeout: 60_000 }, (way) => {
   const remote = way === "over RPC";
   const org = remote ? "far" : "near";
-  const run = (...args: string[]) =>
-    runCli(remote ? overRpc : inProcess, ...args, ...(remote ? ["--server", server] : []));
+  let env: Record<string, string>;
+  let far: string[];
+  beforeAll(() => {
+    env = remote ? { DATA_DIR: program.dataDir } : { DATABASE_URL: program.databaseUrl };
+    far = remote ? ["--server", server] : [];
+  });
+  const run = (...args: string[]) => callCli(env, ...args, ...far);
 
   /** @returns what a command that works prints with `--json` */
   // What each command prints; a test says what it expects of it.
@@ -82,7 +83,9 @@ describe.each(["in process", "over RPC"])("%s", { timeout: 60_000 }, (way) => {
   });
 
   test("a key is printed alone, works at once, and until its rotation's overlap or its revocation", async () => {
-    const made = await run("keys", "create", org, "--name", "ci", "--expires", "30d");
+    // As a script does it.
+    const args = ["keys", "create", org, "--name", "ci", "--expires", "30d"];
+    const made = await spawnCli(env, ...args, ...far);
     expect(made.code).toBe(0);
     expect(made.stdout).toMatch(/^sgt_live_\w{38}\n$/);
     expect(made.stderr).toContain("shown this once");
@@ -241,7 +244,7 @@ describe.each(["in process", "over RPC"])("%s", { timeout: 60_000 }, (way) => {
 });
 
 test("people read tables", async () => {
-  const { stdout } = await runCli(inProcess, "organizations", "list");
+  const { stdout } = await callCli({ DATABASE_URL: program.databaseUrl }, "organizations", "list");
   const [headings, first] = stdout.split("\n");
   expect(headings).toMatch(/^SLUG +NAME +ID +CREATED AT +SUSPENDED AT$/);
   expect(first).toMatch(/^default +Default +[0-9a-f-]{36} +\S+Z +-$/);
@@ -256,15 +259,17 @@ test("a server that is away, or does not take the token, is told apart", async (
     `http://127.0.0.1:${await freePort()}`,
   ];
   const token = { SERVICE_TOKEN: "not-the-service-token" };
-  expect(await runCli(token, ...away)).toMatchObject({
+  expect(await callCli(token, ...away)).toMatchObject({
     code: 1,
     stderr: expect.stringContaining("SERVICE_UNAVAILABLE"),
   });
-  expect(await runCli(token, "organizations", "list", "--json", "--server", server)).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining("SERVICE_TOKEN_REFUSED"),
-  });
+  expect(await callCli(token, "organizations", "list", "--json", "--server", server)).toMatchObject(
+    {
+      code: 1,
+      stderr: expect.stringContaining("SERVICE_TOKEN_REFUSED"),
+    },
+  );
   expect(
-    await runCli({ DATA_DIR: "/nonexistent" }, "organizations", "list", "--server", server),
+    await callCli({ DATA_DIR: "/nonexistent" }, "organizations", "list", "--server", server),
   ).toMatchObject({ code: 1, stderr: expect.stringContaining("There is no service token") });
 });

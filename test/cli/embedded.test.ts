@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Child } from "../support/child.ts";
-import { runCli } from "../support/cli.ts";
+import { spawnCli } from "../support/cli.ts";
 import { processesOf } from "../support/npm-start.ts";
 import { freePort } from "../support/ports.ts";
 import { apiOf } from "../support/program.ts";
@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 test("doctor works where nothing was ever started, and makes nothing", async () => {
-  const ended = await runCli(env, "doctor");
+  const ended = await spawnCli(env, "doctor");
   expect(ended.code).toBe(1);
   expect(ended.stdout).toMatch(/^skip +database +there is none yet/m);
   expect(ended.stdout).toMatch(/^fail +gateway +nothing answers at/m);
@@ -47,14 +47,14 @@ test(
   "commands at once, where nothing runs: each has the database, none makes a key, no process stays",
   async () => {
     const create = (slug: string) =>
-      runCli(env, "organizations", "create", "--name", slug, "--slug", slug, "--json");
+      spawnCli(env, "organizations", "create", "--name", slug, "--slug", slug, "--json");
     const all = await Promise.all(["one", "two", "three"].map(create));
     expect(all.map(({ code, stderr }) => [code, stderr])).toEqual(all.map(() => [0, ""]));
     expect(existsSync(join(dataDir, "api-key"))).toBe(false);
     expect(processesOf(dataDir)).toEqual([]);
-    const listed = await runCli(env, "organizations", "list", "--json");
+    const listed = await spawnCli(env, "organizations", "list", "--json");
     expect(JSON.parse(listed.stdout).data).toHaveLength(3);
-    const keys = await runCli(env, "keys", "list", "one", "--json");
+    const keys = await spawnCli(env, "keys", "list", "one", "--json");
     expect(JSON.parse(keys.stdout)).toEqual({ data: [] });
   },
   LIMIT,
@@ -70,12 +70,12 @@ test(
         () => false,
       );
     await expect.poll(ready, { timeout: 30_000 }).toBe(true);
-    const made = await runCli(env, "keys", "create", "one", "--name", "ci");
+    const made = await spawnCli(env, "keys", "create", "one", "--name", "ci");
     const api = apiOf(url, made.stdout.trim());
     expect((await api("GET", "/v1/me/org")).body).toMatchObject({ slug: "one" });
     const [a, b] = await Promise.all([
-      runCli(env, "doctor", "--json"),
-      runCli(env, "organizations", "list"),
+      spawnCli(env, "doctor", "--json"),
+      spawnCli(env, "organizations", "list"),
     ]);
     expect(JSON.parse(a.stdout)).toMatchObject({ ok: true });
     expect(b.code).toBe(0);

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
-import { runCli } from "../support/cli.ts";
+import { callCli, spawnCli } from "../support/cli.ts";
 
 const program = buildProgram({ call: () => async () => {}, look: () => async () => {} });
 
@@ -60,7 +60,7 @@ test("every command that is promised is there", () => {
 });
 
 test("help is an answer, and goes where answers go", async () => {
-  const asked = await runCli({}, "keys", "create", "--help");
+  const asked = await spawnCli({}, "keys", "create", "--help");
   expect(asked).toMatchObject({ code: 0, stderr: "" });
   expect(asked.stdout).toContain("Usage: npm run cli -- keys create [options] <org>");
 });
@@ -75,13 +75,13 @@ test.each([
   [["plans", "set", "p", "--price", "vcpu_hour=0.000000001"], "at most 8 decimals"],
   [["organizations", "list", "--server", "localhost:9090"], "It is a URL such as"],
 ])("a command line that does not fit is a usage error: %j", async (args, sentence) => {
-  const ended = await runCli({}, ...args);
+  const ended = await callCli({}, ...args);
   expect(ended).toMatchObject({ code: 2, stdout: "" });
   expect(ended.stderr).toContain(sentence);
 });
 
 test("a usage error in JSON", async () => {
-  const ended = await runCli({}, "keys", "list", "--json");
+  const ended = await callCli({}, "keys", "list", "--json");
   expect(ended).toMatchObject({ code: 2, stdout: "" });
   expect(JSON.parse(ended.stderr)).toEqual({
     error: { reason: "USAGE", message: "missing required argument 'org'", details: {} },

@@ -7,7 +7,7 @@ import { generateApiKey } from "../../runtime/api-key.ts";
 import { withClient } from "../../runtime/postgres/connect.ts";
 import { reachPostgres } from "../../runtime/postgres/reach.ts";
 import { Child } from "../support/child.ts";
-import { type Ended, runCli } from "../support/cli.ts";
+import { type Ended, spawnCli } from "../support/cli.ts";
 import { freePort } from "../support/ports.ts";
 import { find, type Place } from "./secrets/needles.ts";
 import { readFiles, readTables } from "./secrets/places.ts";
@@ -146,7 +146,7 @@ const request = (name: string) => ({
 
 /** Runs a command, and keeps what it says but for a secret that it was asked for. */
 async function command(...args: string[]): Promise<Ended> {
-  const ended = await runCli(env, ...args, "--json");
+  const ended = await spawnCli(env, ...args, "--json");
   const name = args.join(" ");
   answers.push({ name, text: ended.stderr });
   if (!ended.stdout.includes('"secret"')) answers.push({ name, text: ended.stdout });
@@ -214,7 +214,7 @@ test("keys are made, used, rotated and revoked, in process and over RPC", async 
   for (const list of ["keys", "events"])
     expect((await command(list, "list", "default")).code).toBe(0);
   const wrongToken = { ...env, SERVICE_TOKEN: CLIENTS.wrongKey };
-  const refused = await runCli(wrongToken, "keys", "list", "default", ...server);
+  const refused = await spawnCli(wrongToken, "keys", "list", "default", ...server);
   answers.push({ name: "a wrong token", text: refused.stderr });
   expect(refused).toMatchObject({ code: 1, stdout: "" });
   await command("doctor");
