@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { generateApiKey } from "../../runtime/api-key.ts";
 import { withClient } from "../../runtime/postgres/connect.ts";
 import { reachPostgres } from "../../runtime/postgres/reach.ts";
@@ -12,7 +12,8 @@ import { freePort } from "../support/ports.ts";
 import { find, type Place } from "./secrets/needles.ts";
 import { readFiles, readTables } from "./secrets/places.ts";
 
-const SLOW = { timeout: 30_000 };
+const SLOW = { timeout: 90_000 };
+vi.setConfig({ testTimeout: 120_000 });
 const planted = (what: string) => `PLANTED${what}${randomBytes(8).toString("hex")}`;
 
 /** What clients hand over to be kept from everybody, and what they send by mistake. */
@@ -39,7 +40,12 @@ const OPERATOR: Record<string, string> = {
 };
 
 /** What may be read, so that it is known that it would be found. */
-const CONTROL = { plain: planted("plain"), base64: planted("base64"), hex: planted("hex") };
+const CONTROL = {
+  plain: planted("plain"),
+  base64: planted("base64"),
+  hex: planted("hex"),
+  requestId: planted("requestId"),
+};
 const LABELS = {
   plain: CONTROL.plain,
   base64: Buffer.from(`..${CONTROL.base64}..`).toString("base64"),
@@ -155,7 +161,7 @@ async function command(...args: string[]): Promise<Ended> {
 
 async function databaseUrl(): Promise<string> {
   const server = await reachPostgres(join(dataDir, "postgres"));
-  // Else it would be a server of this test's own.
+  if (!server.foreign) await server.release();
   expect(server.foreign).toBe(true);
   return server.url;
 }
@@ -192,7 +198,8 @@ test("requests with secrets in them are served, repeated and refused", async () 
 test("a database that refuses a row, and says which, is logged without it", async () => {
   for (const name of ["sandbox.sandboxes", "organization.api_keys"])
     await execute(`ALTER TABLE ${name} ADD CONSTRAINT broken CHECK (name <> 'broken') NOT VALID`);
-  expect(await ask("POST", CREATE, request("broken"))).toMatchObject({ status: 500 });
+  const known = { headers: { "x-request-id": CONTROL.requestId } };
+  expect(await ask("POST", CREATE, request("broken"), known)).toMatchObject({ status: 500 });
   const refused = await command("keys", "create", "default", "--name", "broken");
   expect(JSON.parse(refused.stderr.trim().split("\n").at(-1) ?? "")).toMatchObject({
     error: { reason: "INTERNAL" },
@@ -232,7 +239,9 @@ test("sandboxes are renamed, restarted and destroyed; the program is stopped and
   await program.kill();
   program.start();
   await ready();
-  expect(await ask("POST", `${renamed}/start?wait_for=running`, {})).toMatchObject({ status: 200 });
+  const start = async () => (await ask("POST", `${renamed}/start?wait_for=running`, {})).status;
+  // It may still be stopping.
+  await expect.poll(start, SLOW).toBe(200);
   expect(await ask("DELETE", "/v1/sandboxes/by-name/repeated")).toMatchObject({ status: 200 });
   expect(await ask("GET", "/v1/sandboxes")).toMatchObject({ status: 200 });
   expect(await ask("GET", "/v1/events?limit=100")).toMatchObject({ status: 200 });
@@ -245,9 +254,9 @@ test("what may be read is found in rows, in bytes, in files and in answers", asy
     expect(rows).toContain(`${what}: sandbox.sandboxes`);
   expect(rows).toContain("plain: organization.idempotency.answer");
   expect(find(CONTROL, answers)).toContain(`plain: POST ${CREATE}`);
-  expect(find(CONTROL, await readFiles(dataDir))).toContainEqual(
-    expect.stringMatching(/^plain: postgres/),
-  );
+  const files = find(CONTROL, await readFiles(dataDir));
+  expect(files).toContainEqual(expect.stringMatching(/^plain: postgres/));
+  expect(files).toContain("requestId: program.log");
 });
 
 test("nothing that is secret can be read in any table, file, log or answer", async () => {
