@@ -5,7 +5,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { StartupError } from "../errors.ts";
 import { isReady } from "./connect.ts";
 import { LockHeld } from "./lock.ts";
-import { DATABASE, startPostgres, TEMPORARY_MARK } from "./server.ts";
+import {
+  DATABASE,
+  type PostgresOptions,
+  type PostgresServer,
+  startPostgres,
+  TEMPORARY_MARK,
+} from "./server.ts";
 import { socketUrl } from "./socket.ts";
 
 /** The server of a data folder, for as long as it is needed. */
@@ -41,6 +47,30 @@ export async function reachPostgres(
   }
 }
 
+/** A lock without a mark may be a temporary server's that just begins or ends. */
+const GRACE_MS = 1_000;
+
+/**
+ * Starts a server that is to stay, behind temporary ones.
+ * @throws StartupError as startPostgres
+ */
+export async function startBehindTemporary(options: PostgresOptions): Promise<PostgresServer> {
+  const limit = Date.now() + LIMIT_MS;
+  for (let marked = Date.now(); ; await sleep(AGAIN_MS)) {
+    try {
+      return await startPostgres(options);
+    } catch (error) {
+      if (!(error instanceof LockHeld)) throw error;
+      if (isTemporary(options.folder)) marked = Date.now();
+      if (Date.now() > Math.min(limit, marked + GRACE_MS)) throw error;
+    }
+  }
+}
+
+function isTemporary(folder: string): boolean {
+  return existsSync(join(folder, TEMPORARY_MARK));
+}
+
 async function startTemporary(folder: string): Promise<ReachedPostgres | undefined> {
   try {
     const server = await startPostgres({ folder, temporary: true });
@@ -53,7 +83,7 @@ async function startTemporary(folder: string): Promise<ReachedPostgres | undefin
 
 /** One that takes connections and is to stay. */
 async function findRunning(folder: string): Promise<ReachedPostgres | undefined> {
-  if (existsSync(join(folder, TEMPORARY_MARK))) return undefined;
+  if (isTemporary(folder)) return undefined;
   const socket = await socketOf(folder);
   if (socket === undefined) return undefined;
   const url = socketUrl(socket, DATABASE);

@@ -35,6 +35,15 @@ afterAll(async () => {
   await rm(parent, { recursive: true, force: true });
 });
 
+/** Until a command has a database of its own. */
+const untilTemporary = () =>
+  expect
+    .poll(() => existsSync(join(dataDir, "postgres", "temporary")), {
+      interval: 5,
+      timeout: 20_000,
+    })
+    .toBe(true);
+
 test("doctor works where nothing was ever started, and makes nothing", async () => {
   const ended = await spawnCli(env, "doctor");
   expect(ended.code).toBe(1);
@@ -59,11 +68,13 @@ test(
   },
   LIMIT,
 );
-
 test(
-  "the program and its database go on while commands share it",
+  "the program starts behind a command; both go on while they share its database",
   async () => {
+    const before = spawnCli(env, "organizations", "list");
+    await untilTemporary();
     program.start();
+    expect((await before).code).toBe(0);
     const ready = () =>
       fetch(`${url}/readyz`).then(
         ({ ok }) => ok,
@@ -100,12 +111,7 @@ test(
       log: join(parent, "command.log"),
     });
     child.start();
-    await expect
-      .poll(() => existsSync(join(dataDir, "postgres", "temporary")), {
-        interval: 5,
-        timeout: 20_000,
-      })
-      .toBe(true);
+    await untilTemporary();
     child.signal("SIGINT");
     await expect.poll(() => child.lives, { timeout: 20_000 }).toBe(false);
     expect(processesOf(dataDir)).toEqual([]);
