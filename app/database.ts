@@ -4,7 +4,8 @@ import { migrate } from "../prisma/migrate.ts";
 import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import { checkDatabase } from "../runtime/postgres/connect.ts";
-import { DATABASE, startPostgres } from "../runtime/postgres/server.ts";
+import { startBehindTemporary } from "../runtime/postgres/reach.ts";
+import { DATABASE } from "../runtime/postgres/server.ts";
 
 const POOL_SIZE = 10;
 
@@ -34,7 +35,7 @@ async function startOwn(
   onCrash: (message: string) => void,
 ): Promise<string> {
   const server = await lifecycle.start("PostgreSQL", {
-    start: () => startPostgres({ folder: join(dataDir, "postgres"), onCrash }),
+    start: () => startBehindTemporary({ folder: join(dataDir, "postgres"), onCrash }),
     end: (started) => started.stop(),
     always: true,
   });

@@ -40,7 +40,8 @@ function listenError(error: unknown, host: string, port: number) {
   return new StartupError(`${sentence} (HOST and PORT set it)`);
 }
 
-function urlOf(host: string, port: number): string {
+/** Of a port, as a program on this machine reaches it. */
+export function urlOf(host: string, port: number): string {
   const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
   return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
 }

@@ -45,7 +45,7 @@ export async function provideToken(config: Config): Promise<string> {
 }
 
 /** Where a generated service token is kept. */
-function tokenFileOf({ dataDir }: Config): string {
+export function tokenFileOf({ dataDir }: Config): string {
   return join(dataDir, "service-token");
 }
 

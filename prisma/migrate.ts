@@ -22,6 +22,8 @@ interface Applied {
 /** The lock that Prisma's own tools take, so that they and several of us queue. */
 const LOCK = 72707369;
 
+const MIGRATIONS = fileURLToPath(new URL("./migrations", import.meta.url));
+
 /** As Prisma makes it. */
 const TABLE = `CREATE TABLE IF NOT EXISTS public._prisma_migrations (
   id                  VARCHAR(36) PRIMARY KEY NOT NULL,
@@ -40,10 +42,7 @@ const TABLE = `CREATE TABLE IF NOT EXISTS public._prisma_migrations (
  * @returns the names of the migrations it applied
  * @throws StartupError where the database refuses, or was migrated by something else than these files
  */
-export async function migrate(
-  url: string,
-  folder: string = fileURLToPath(new URL("./migrations", import.meta.url)),
-): Promise<string[]> {
+export async function migrate(url: string, folder: string = MIGRATIONS): Promise<string[]> {
   const migrations = await readMigrations(folder);
   try {
     return await withClient(url, (client) => applyDue(client, migrations));
@@ -51,6 +50,39 @@ export async function migrate(
     if (!(error instanceof DatabaseError)) throw error;
     throw new StartupError(`The database cannot be migrated: ${error.message}`);
   }
+}
+
+/** Where a database stands against these files. */
+export interface MigrationState {
+  applied: string[];
+  /** Not applied yet. */
+  due: string[];
+  /** Why this version cannot work on it, in sentences. */
+  faults: string[];
+}
+
+/** Looks at a database and changes nothing; an empty one has everything due. */
+export async function readMigrationState(
+  url: string,
+  folder: string = MIGRATIONS,
+): Promise<MigrationState> {
+  const migrations = await readMigrations(folder);
+  const rows = await withClient(url, async (client) =>
+    (await hasTable(client)) ? readApplied(client) : [],
+  );
+  const done = new Set(rows.map((row) => row.migration_name));
+  return {
+    applied: [...done].sort(),
+    due: migrations.map(({ name }) => name).filter((name) => !done.has(name)),
+    faults: rows.map((row) => sentenceOf(row, migrations)).filter((fault) => fault !== undefined),
+  };
+}
+
+async function hasTable(client: Client): Promise<boolean> {
+  const { rows } = await client.query<{ found: boolean }>(
+    "SELECT to_regclass('public._prisma_migrations') IS NOT NULL AS found",
+  );
+  return rows[0]?.found ?? false;
 }
 
 async function applyDue(client: Client, migrations: Migration[]): Promise<string[]> {
@@ -82,12 +114,17 @@ async function readApplied(client: Client): Promise<Applied[]> {
 
 function findDue(migrations: Migration[], applied: Applied[]): Migration[] {
   for (const row of applied) {
-    const known = migrations.find(({ name }) => name === row.migration_name);
-    const fault = faultOf(row, known);
-    if (fault) throw new StartupError(`The database's migration ${row.migration_name} ${fault}`);
+    const fault = sentenceOf(row, migrations);
+    if (fault) throw new StartupError(fault);
   }
   const done = new Set(applied.map((row) => row.migration_name));
   return migrations.filter(({ name }) => !done.has(name));
+}
+
+function sentenceOf(row: Applied, migrations: Migration[]): string | undefined {
+  const known = migrations.find(({ name }) => name === row.migration_name);
+  const fault = faultOf(row, known);
+  return fault && `The database's migration ${row.migration_name} ${fault}`;
 }
 
 function faultOf(row: Applied, known: Migration | undefined): string | undefined {

@@ -2,6 +2,9 @@ import { Client, DatabaseError } from "pg";
 import { whyOf } from "../data-dir.ts";
 import { StartupError } from "../errors.ts";
 
+/** As `server_version_num` has it. */
+export const OLDEST = 150_000;
+
 const STARTING_UP = "57P03";
 const NO_SUCH_DATABASE = "3D000";
 
@@ -52,21 +55,22 @@ export async function checkDatabase(url: string): Promise<void> {
     return Number(rows[0]?.server_version_num);
   }).catch((error: unknown) => {
     throw new StartupError(
-      `The database at ${shown(url)} (DATABASE_URL) cannot be reached: ${reason(error)}`,
+      `The database at ${shown(url)} (DATABASE_URL) cannot be reached: ${whyUnreachable(error)}`,
     );
   });
-  if (version < 150_000)
+  if (version < OLDEST)
     throw new StartupError(
       `The database at ${shown(url)} (DATABASE_URL) is older than PostgreSQL 15`,
     );
 }
 
-function reason(error: unknown): string {
+/** Why a database cannot be reached, for the operator. */
+export function whyUnreachable(error: unknown): string {
   return error instanceof DatabaseError ? error.message : whyOf(error);
 }
 
-/** Without user, password and parameters. */
-function shown(url: string): string {
+/** A database's URL without user, password and parameters. */
+export function shown(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
 }

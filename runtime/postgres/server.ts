@@ -1,4 +1,4 @@
-import { mkdir } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findBinaries } from "./binaries.ts";
 import { ensureCluster } from "./cluster.ts";
@@ -17,6 +17,8 @@ export interface PostgresOptions {
   settings?: Readonly<Record<string, string>>;
   /** Called with a sentence when the server ends without being asked to. */
   onCrash?: (message: string) => void;
+  /** It will end soon: others wait for that, rather than use it. */
+  temporary?: boolean;
 }
 
 /** A PostgreSQL server of our own. */
@@ -30,9 +32,13 @@ export interface PostgresServer {
 /** Its own database, made where missing. */
 export const DATABASE = "sandgate";
 
+/** A file in its folder that is there while a server is temporary. */
+export const TEMPORARY_MARK = "temporary";
+
 /**
  * Starts a server of our own, at the first start on a new data folder.
- * @throws StartupError where that fails, or another process uses the folder
+ * @throws LockHeld where another process uses the folder
+ * @throws StartupError where it fails
  */
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
   const { folder } = options;
@@ -48,7 +54,8 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
 }
 
 async function startLocked(options: PostgresOptions, unlock: () => void): Promise<PostgresServer> {
-  const { folder } = options;
+  const { folder, temporary = false } = options;
+  await markTemporary(folder, temporary);
   const { initdb, postgres } = findBinaries();
   const identity = await chooseIdentity(folder, postgres);
   const data = await ensureCluster(folder, initdb, identity);
@@ -68,7 +75,13 @@ async function startLocked(options: PostgresOptions, unlock: () => void): Promis
     await stopProcess(server.pid);
     throw error;
   }
-  return { url, stop: watch(server, options, () => release(socket, unlock)) };
+  return { url, stop: watch(server, options, () => release(folder, socket, unlock)) };
+}
+
+// Also clears what was left by one that was killed.
+function markTemporary(folder: string, temporary: boolean): Promise<void> {
+  const mark = join(folder, TEMPORARY_MARK);
+  return temporary ? writeFile(mark, "", { mode: 0o600 }) : rm(mark, { force: true });
 }
 
 /** Tells of an end that nobody asked for. @returns what ends the server */
@@ -88,7 +101,8 @@ function watch(server: ServerProcess, { onCrash }: PostgresOptions, release: () 
   };
 }
 
-async function release(socket: string, unlock: () => void): Promise<void> {
+async function release(folder: string, socket: string, unlock: () => void): Promise<void> {
   await removeSocketFolder(socket);
+  await markTemporary(folder, false);
   unlock();
 }

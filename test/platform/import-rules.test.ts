@@ -30,6 +30,8 @@ test.each([
   ["runtime/log.ts", "../gateway/app.ts"],
   ["runtime/rpc/server.ts", "../../services/sandbox/service.ts"],
   ["runtime/env.ts", "../prisma/migrate.ts"],
+  ["cli/api.ts", "../services/organization/service.ts"],
+  ["cli/commands/keys.ts", "../../prisma/database.ts"],
   ["services/sandbox/service.ts", "../orchestrator/service.ts"],
   ["services/sandbox/store.ts", "../organization/store.ts"],
   ["services/sandbox/service.ts", "../../prisma/database.ts"],
@@ -50,6 +52,7 @@ test.each([
   ["services/sandbox/store/read.ts", "../../../prisma/database.ts"],
   ["services/orchestrator/reports.ts", "../../proto/gen/sandbox/v1/sandbox_service_pb.ts"],
   ["services/sandbox/domain/spec.ts", "../../../runtime/errors.ts"],
+  ["cli/api.ts", "../app/operator.ts"],
   ["app/services.ts", "../services/sandbox/start.ts"],
 ])("%s may import %s", (file, specifier) => {
   expect(faults(file, specifier)).toEqual([]);

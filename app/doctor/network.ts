@@ -1,0 +1,116 @@
+import { createClient } from "@connectrpc/connect";
+import { Health } from "../../proto/gen/grpc/health/v1/health_pb.ts";
+import { whyOf } from "../../runtime/data-dir.ts";
+import type { Config } from "../../runtime/env.ts";
+import { createRemoteTransport } from "../../runtime/rpc/client.ts";
+import { urlOf } from "../gateway.ts";
+import { requireToken } from "../operator.ts";
+import { isServing } from "../remotes.ts";
+import { type Check, fail, ok, type Subject, skip, warn, within } from "./check.ts";
+
+const LIMIT_MS = 3_000;
+
+/** What listens: the gateway, other roles, Redis. */
+export async function askNetwork({ config, server }: Subject): Promise<Check[]> {
+  const roles = Object.entries(config.rpc.urls).flatMap(([role, url]) =>
+    url === undefined ? [] : [askRpc(config, `${role} role`, url)],
+  );
+  const rpc = server === undefined ? [] : [askRpc(config, "server", server)];
+  return Promise.all([askGateway(config), ...rpc, ...roles, askRedis(config)]);
+}
+
+async function askGateway({ gateway: { host, port } }: Config): Promise<Check> {
+  const name = "gateway";
+  if (port === 0) return skip(name, "PORT=0: only the program knows which port it has");
+  const url = urlOf(host, port);
+  const answer = await get(`${url}/healthz`);
+  const mend = "npm start; or, where it runs elsewhere, set HOST and PORT as it has them";
+  if (typeof answer === "string") return fail(name, `nothing answers at ${url}: ${answer}`, mend);
+  if (!answer.ok)
+    return fail(name, `what answers at ${url} is not Sandgate (${answer.status})`, mend);
+  return ofReadiness(url, await get(`${url}/readyz`));
+}
+
+function ofReadiness(url: string, answer: Answer | string): Check {
+  const name = "gateway";
+  if (typeof answer === "string")
+    return fail(name, `${url} lives, but /readyz: ${answer}`, "see its log");
+  if (answer.ok) return ok(name, `${url} lives and can serve`);
+  return fail(
+    name,
+    `${url} lives and says: ${answer.message ?? answer.status}`,
+    "see to what is missing",
+  );
+}
+
+interface Answer {
+  ok: boolean;
+  status: number;
+  /** Of a refusal. */
+  message: string | undefined;
+}
+
+/** @returns a string where there is no answer: why */
+async function get(url: string): Promise<Answer | string> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(LIMIT_MS) });
+    // Ours, or of who knows what listens there.
+    const body = (await response.json().catch(() => null)) as {
+      error?: { message?: unknown };
+    } | null;
+    const message = body?.error?.message;
+    return {
+      ok: response.ok,
+      status: response.status,
+      message: typeof message === "string" ? message : undefined,
+    };
+  } catch (error) {
+    return whyOf(error instanceof Error && error.cause ? error.cause : error);
+  }
+}
+
+async function askRpc(config: Config, name: string, url: string): Promise<Check> {
+  const mend = `start it, or set its URL (${url}) to where it is`;
+  try {
+    const token = await requireToken(config);
+    const transport = createRemoteTransport({ baseUrl: url, token });
+    try {
+      const serves = await within(LIMIT_MS, isServing({ health: createClient(Health, transport) }));
+      if (serves) return ok(name, `${url} answers and can serve`);
+      return fail(
+        name,
+        `${url} answers, but cannot serve`,
+        "see its log: the database may be away",
+      );
+    } finally {
+      transport.close();
+    }
+  } catch (error) {
+    return fail(name, `${url} does not answer: ${whyOf(error)}`, mend);
+  }
+}
+
+async function askRedis({ gateway }: Config): Promise<Check> {
+  const name = "redis";
+  const url = gateway.rateLimit.redisUrl;
+  if (url === undefined) return skip(name, "REDIS_URL is not set: each gateway counts for itself");
+  // Only who has it needs it.
+  const redis = await import("@redis/client");
+  const client = redis.createClient({
+    url,
+    socket: { connectTimeout: LIMIT_MS, reconnectStrategy: false },
+  });
+  client.on("error", () => {});
+  try {
+    await within(
+      LIMIT_MS,
+      client.connect().then(() => client.ping()),
+    );
+    return ok(name, "it answers PING");
+  } catch (error) {
+    const seen = `it does not answer: ${whyOf(error)}; requests pass unlimited`;
+    return warn(name, seen, "start it, or correct REDIS_URL");
+  } finally {
+    client.destroy();
+  }
+}
