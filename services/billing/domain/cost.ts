@@ -1,7 +1,7 @@
 import { DAY_MS, monthEnd, monthStart } from "./calendar.ts";
 import type { Limits } from "./limits.ts";
 import { METRICS, type Metric, UNIT, type Use } from "./metrics.ts";
-import type { Prices } from "./plan.ts";
+import type { Plan, Prices } from "./plan.ts";
 
 /** What was used in a calendar month before a window and within it. */
 export interface MonthUse {
@@ -37,14 +37,21 @@ export function halfUp(dividend: bigint, divisor: bigint): bigint {
   return (2n * dividend + divisor) / (2n * divisor);
 }
 
-/**
- * What a month includes, exact. A plan that names no pool includes nothing; null: an override that sets no limit
- * includes everything.
- */
+/** What a month includes, exact; null: everything. */
 export function poolOf(metric: Metric, month: number, limits: Limits): bigint | null {
-  const included = limits[POOLS[metric]];
+  const included = limits[POOLS[metric]] ?? null;
   if (included === null) return null;
-  return BigInt(included ?? 0) * (metric === "storage" ? storageUnit(month) : UNIT[metric]);
+  return BigInt(included) * (metric === "storage" ? storageUnit(month) : UNIT[metric]);
+}
+
+/**
+ * The limits of a plan as they are kept: what it has a price for and names no pool of includes nothing, for without a
+ * limit everything would be included. A hard cap leaves nothing to charge beyond a pool, so there none is put.
+ */
+export function keptLimits({ limits, prices, hardCap }: Plan): Limits {
+  if (hardCap) return limits;
+  const priced = METRICS.filter((metric) => prices[metric] > 0n).map((metric) => POOLS[metric]);
+  return { ...limits, ...Object.fromEntries(priced.map((pool) => [pool, limits[pool] ?? 0])) };
 }
 
 export const POOLS = {

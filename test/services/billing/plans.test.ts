@@ -83,6 +83,19 @@ describe("plans", () => {
     expect((await kept())?.limits?.includedVcpuHours).toBeUndefined();
   });
 
+  test("what has a price and no pool includes nothing, but under a hard cap", async () => {
+    const name = planName();
+    const prices = { vcpuHour: 9n, diskGibHour: 1n };
+    const included = async (plan: object) => (await setPlan({ name, ...plan }))?.limits;
+    const limits = { includedDiskGibHours: 7 };
+    expect(await included({ prices, limits })).toMatchObject({
+      includedVcpuHours: 0,
+      includedDiskGibHours: 7,
+    });
+    expect((await included({ prices, limits }))?.includedMemoryGibHours).toBeUndefined();
+    expect((await included({ prices, limits, hardCap: true }))?.includedVcpuHours).toBeUndefined();
+  });
+
   test.each([
     ["a name", { name: "Not A Name" }, "plan.name"],
     ["a currency", { name: "good", currency: "money" }, "plan.currency"],
@@ -217,7 +230,7 @@ describe("events", () => {
         after: {
           plan: name,
           by_default: false,
-          limits: { max_sandboxes: 5 },
+          limits: { max_sandboxes: 5, included_vcpu_hours: 0 },
           hard_cap: false,
           currency: "USD",
           prices: { vcpu_hour: 9, memory_gib_hour: 0, disk_gib_hour: 0, storage_gib_hour: 0 },
