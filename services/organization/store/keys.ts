@@ -24,6 +24,11 @@ function columns(from: string): string {
   );
 }
 
+/** SQL for a time as payloads tell it: in UTC, whatever zone the database is in. */
+function told(column: string): string {
+  return `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+}
+
 function toApiKey(row: KeyRow): ApiKey {
   return {
     id: row.id,
@@ -98,7 +103,7 @@ export async function createKey(
      )
      SELECT ${columns("k")}, organization.append_event(k.org_id, 'api_key_created', $2::jsonb,
        jsonb_build_object('api_key_id', k.id, 'name', k.name, 'prefix', k.prefix, 'last_four', k.last_four,
-                          'expires_at', k.expires_at), k.created_at) AS event
+                          'expires_at', ${told("k.expires_at")}), k.created_at) AS event
      FROM k`,
     orgId,
     JSON.stringify(actor),
@@ -178,7 +183,7 @@ ended AS (
 SELECT ${columns("fresh")},
   organization.append_event(ended.org_id, 'api_key_rotated', $3::jsonb,
     jsonb_build_object('api_key_id', ended.id, 'name', ended.name, 'last_four', ended.last_four,
-      'expires_at', ended.expires_at, 'replaced_by', fresh.id, 'replaced_by_prefix', fresh.prefix,
+      'expires_at', ${told("ended.expires_at")}, 'replaced_by', fresh.id, 'replaced_by_prefix', fresh.prefix,
       'replaced_by_last_four', fresh.last_four), fresh.created_at) AS event
 FROM fresh, ended
 UNION ALL

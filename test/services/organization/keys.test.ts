@@ -39,7 +39,7 @@ test("a key is answered once, opens, and is in no event and no row", async () =>
         name: "ci",
         prefix: "sgt_live_",
         last_four: secret.slice(-4),
-        expires_at: expect.any(String),
+        expires_at: timestampDate(expiresAt).toISOString(),
       },
     },
   ]);
@@ -146,6 +146,7 @@ test("a rotated key stays good for the overlap, and says what took its place", a
     name: "ci",
     replaced_by: key?.id,
     replaced_by_last_four: secret.slice(-4),
+    expires_at: ends?.toISOString(),
   });
   const again = bench.client.rotateKey({ apiKeyId: old.key?.id ?? "" }, as);
   expect(await refusalOf(again)).toMatchObject({
