@@ -189,6 +189,8 @@ describe.each(["in process", "over RPC"])("%s", { timeout: 60_000 }, (way) => {
     expect(await json("quotas", org)).toMatchObject({
       ...NO_LIMITS,
       max_sandboxes: 5,
+      // It has a price, and is not hard-capped any more.
+      included_vcpu_hours: 0,
       total_sandboxes: 0,
       hard_cap: false,
       is_suspended: false,
