@@ -1,9 +1,12 @@
+import { create } from "@bufbuild/protobuf";
+import { type Timestamp, TimestampSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { InvalidArgumentError } from "commander";
 import { LimitsSchema, PricesSchema } from "../proto/gen/billing/v1/billing_service_pb.ts";
 
 const UNIT_SECS = { s: 1, m: 60, h: 3_600, d: 86_400, w: 604_800 } as const;
 const DURATION = /^(\d{1,9})([smhdw])$/;
 const MOMENT = /^(\d{4})-(\d\d)-(\d\d)(T\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d))?$/;
+const FRACTION = /\.(\d+)/;
 
 /** How durations are written, for help. */
 export const DURATION_FORM = "such as 90s, 30m, 12h, 30d or 2w";
@@ -21,9 +24,14 @@ export function parseFuture(text: string): Date {
   return parseMoment(text, 1);
 }
 
-/** A moment, or a duration ago. */
-export function parsePast(text: string): Date {
-  return parseMoment(text, -1);
+/** A moment, or a duration ago; exact, for the audit log's times are finer than a Date. */
+export function parsePast(text: string): Timestamp {
+  const { seconds, nanos } = timestampFromDate(parseMoment(text, -1));
+  const [, digits] = FRACTION.exec(text) ?? [];
+  return create(TimestampSchema, {
+    seconds,
+    nanos: digits === undefined ? nanos : Number(digits.padEnd(9, "0")),
+  });
 }
 
 function parseMoment(text: string, direction: 1 | -1): Date {

@@ -30,10 +30,16 @@ export function eventCommands(program: Command, { call }: Runner): void {
       const { id } = await api.find(org);
       const { events, hasMore } = await readEvents(api, id, options);
       const data = events.map(shape.event);
-      const rows = data.map((e) => [e.timestamp, e.event_type, actorOf(e.actor), e.id]);
+      const rows = data.map((e) => [
+        e.timestamp,
+        e.event_type,
+        subjectOf(e.payload),
+        actorOf(e.actor),
+        e.id,
+      ]);
       return {
         json: { data, has_more: hasMore },
-        text: table(["timestamp", "event type", "actor", "id"], rows),
+        text: table(["timestamp", "event type", "about", "actor", "id"], rows),
         ...(hasMore && { note: "there are more: --limit or --all" }),
       };
     }),
@@ -69,6 +75,12 @@ async function readEvents(api: Api, orgId: string, options: ListOptions) {
       return { events, hasMore: nextPageToken !== undefined };
     pageToken = nextPageToken;
   }
+}
+
+/** What it happened to, as people know it. */
+function subjectOf({ name, email, plan, pool }: Record<string, unknown>): string | null {
+  const subject = name ?? email ?? plan ?? pool;
+  return typeof subject === "string" ? subject : null;
 }
 
 /** A name for people, whatever kind of actor it is. */

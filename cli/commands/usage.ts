@@ -1,4 +1,4 @@
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { type Command, Option } from "commander";
 import type { Api } from "../api.ts";
 import { fields, type Output, table } from "../output.ts";
@@ -9,8 +9,8 @@ import { ORG } from "./organizations.ts";
 
 /** The options of a window of time. */
 export interface WindowOptions {
-  since?: Date;
-  until?: Date;
+  since?: Timestamp;
+  until?: Timestamp;
 }
 
 type By = "total" | "sandbox" | "volume";
@@ -48,11 +48,8 @@ export function addWindow(command: Command): Command {
     .option("--until <when>", "inclusive: likewise", parsePast);
 }
 
-export function windowOf({ since, until }: WindowOptions) {
-  return {
-    ...(since && { since: timestampFromDate(since) }),
-    ...(until && { until: timestampFromDate(until) }),
-  };
+export function windowOf({ since, until }: WindowOptions): WindowOptions {
+  return { ...(since && { since }), ...(until && { until }) };
 }
 
 type Window = { window: ReturnType<typeof windowOf> };

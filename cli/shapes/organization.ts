@@ -1,10 +1,11 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type * as pb from "../../proto/gen/organization/v1/organization_service_pb.ts";
 import { MemberRole } from "../../proto/gen/organization/v1/organization_service_pb.ts";
+import { formatExact } from "../../runtime/exact-time.ts";
 
-/** ISO 8601 in UTC; null where there is none. */
+/** RFC 3339 in UTC, exact; null where there is none. */
 export function moment(timestamp: Timestamp | undefined): string | null {
-  return timestamp ? timestampDate(timestamp).toISOString() : null;
+  return timestamp ? formatExact(timestamp) : null;
 }
 
 export const ROLES = {

@@ -1,5 +1,5 @@
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import Type from "typebox";
+import { formatExact, type Instant } from "../../runtime/exact-time.ts";
 import { asRecord, type RuleFault } from "../validation/rule.ts";
 
 const RFC_3339 =
@@ -10,9 +10,6 @@ const DIGITS = 9;
 // Of year 1, and of what follows year 9999.
 const FIRST_SECOND = -62_135_596_800n;
 const END_SECOND = 253_402_300_800n;
-
-/** A point in time, exact to the nanosecond. */
-export type Instant = Pick<Timestamp, "seconds" | "nanos">;
 
 /** Two optional bounds of a query, the first not behind the second. */
 export function boundsOf(since: string, until: string) {
@@ -45,12 +42,9 @@ export function toInstant(text: string): Instant {
   return instant;
 }
 
-/** RFC 3339 in UTC, with as many of 3, 6 or 9 digits of the second as it takes: what was told finds itself again. */
 export function toExactTime(instant: Instant | undefined): string {
   if (!instant) throw new Error("the answer lacks a time");
-  const whole = new Date(Number(instant.seconds) * 1000).toISOString().slice(0, -".000Z".length);
-  const digits = String(instant.nanos).padStart(DIGITS, "0");
-  return `${whole}.${digits.replace(/(?:000){1,2}$/, "").padEnd(3, "0")}Z`;
+  return formatExact(instant);
 }
 
 function timeFault(text: string): string | undefined {

@@ -240,6 +240,12 @@ describe.each(["in process", "over RPC"])("%s", { timeout: 60_000 }, (way) => {
       has_more: true,
     });
     expect(await json("events", "show", org, newest.id)).toEqual(newest);
+    // As exact as it was told, it finds itself.
+    const window = ["--since", newest.timestamp, "--until", newest.timestamp];
+    expect((await json("events", "list", org, ...window)).data).toEqual([newest]);
+    expect((await run("events", "list", org, "--type", "api_key_created")).stdout).toMatch(
+      /^TIMESTAMP +EVENT TYPE +ABOUT +ACTOR +ID\n\S+Z +api_key_created +\S+ +system: Operator /,
+    );
     const filtered = await json("events", "list", org, "--type", "org_suspended", "--since", "1h");
     expect(filtered.data).toHaveLength(1);
   });

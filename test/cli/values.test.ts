@@ -1,3 +1,4 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import {
   formatPrice,
@@ -30,7 +31,12 @@ test.each([
   ["2028-02-29", "2028-02-29T00:00:00.000Z"],
 ])("the moment %s", (text, iso) => {
   expect(parseFuture(text).toISOString()).toBe(iso);
-  expect(parsePast(text).toISOString()).toBe(iso);
+  expect(timestampDate(parsePast(text)).toISOString()).toBe(iso);
+});
+
+test("a moment of the past is exact, as the audit log's times are", () => {
+  const at = "2026-12-31T12:00:00.000123Z";
+  expect(parsePast(at).nanos).toBe(123_000);
 });
 
 test.each(["2026-02-29", "2026-13-01", "2026-12-31T12:00:00", "tomorrow", "12/31/2026", "2026"])(
@@ -42,7 +48,7 @@ test.each(["2026-02-29", "2026-13-01", "2026-12-31T12:00:00", "tomorrow", "12/31
 
 test("a duration counts from now, ahead or back", () => {
   const before = Date.now();
-  const [ahead, back] = [parseFuture("1h").getTime(), parsePast("1h").getTime()];
+  const [ahead, back] = [parseFuture("1h").getTime(), timestampDate(parsePast("1h")).getTime()];
   const after = Date.now();
   expect(ahead).toBeGreaterThanOrEqual(before + 3_600_000);
   expect(ahead).toBeLessThanOrEqual(after + 3_600_000);
