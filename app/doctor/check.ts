@@ -25,6 +25,8 @@ export interface Subject {
 export interface Facts {
   /** Who leads an engine now; undefined: nobody, or it is not known. */
   leader?: { engine: string; features: readonly string[] };
+  /** Every engine that has ever led here; undefined: it is not known. */
+  engines?: readonly string[];
 }
 
 /** Looks at one part; what fails is a check of its own, never an exception. */

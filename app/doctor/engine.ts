@@ -24,13 +24,17 @@ export async function askEngine({ config: { engine }, facts }: Subject): Promise
     ];
   const docker = { host: engine.dockerHost };
   const { ok: answers, why } = await probeDocker(docker);
-  if (!answers) return [ofAbsent(engine, why), skip("network policies", "Docker does not answer")];
+  if (!answers)
+    return [ofAbsent(engine, why, facts), skip("network policies", "Docker does not answer")];
   return [await askDocker(docker, engine, why), askPolicies(engine, facts)];
 }
 
-function ofAbsent({ choice }: EngineConfig, why: string): Check {
+function ofAbsent({ choice }: EngineConfig, why: string, { engines = [] }: Facts): Check {
   const mend = "start Docker, or set DOCKER_HOST to where it is";
   if (choice === "docker") return fail("engine", `ENGINE=docker, but ${why}`, mend);
+  // As at a start: what is real is not taken for simulated.
+  if (engines.includes("docker"))
+    return fail("engine", `${why}, and this installation's sandboxes are there`, mend);
   return warn("engine", `${why}: nothing really runs where ENGINE=auto finds none`, mend);
 }
 

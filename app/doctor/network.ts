@@ -1,5 +1,6 @@
-import { createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { Health } from "../../proto/gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "../../proto/gen/grpc/reflection/v1/reflection_pb.ts";
 import { whyOf } from "../../runtime/data-dir.ts";
 import type { Config } from "../../runtime/env.ts";
 import { createRemoteTransport } from "../../runtime/rpc/client.ts";
@@ -76,17 +77,40 @@ async function askRpc(config: Config, name: string, url: string): Promise<Check>
     const transport = createRemoteTransport({ baseUrl: url, token });
     try {
       const serves = await within(LIMIT_MS, isServing({ health: createClient(Health, transport) }));
-      if (serves) return ok(name, `${url} answers and can serve`);
+      if (!serves)
+        return fail(
+          name,
+          `${url} answers, but cannot serve`,
+          "see its log: the database may be away",
+        );
+      if (await within(LIMIT_MS, isTrusted(transport)))
+        return ok(name, `${url} answers and can serve`);
       return fail(
         name,
-        `${url} answers, but cannot serve`,
-        "see its log: the database may be away",
+        `${url} does not take this service token`,
+        "set SERVICE_TOKEN as it has it",
       );
     } finally {
       transport.close();
     }
   } catch (error) {
     return fail(name, `${url} does not answer: ${whyOf(error)}`, mend);
+  }
+}
+
+/** Whether our token is taken: health is told to anybody, this is not. */
+async function isTrusted(transport: Transport): Promise<boolean> {
+  const listServices = { messageRequest: { case: "listServices" as const, value: "" } };
+  async function* questions() {
+    yield listServices;
+  }
+  try {
+    const reflection = createClient(ServerReflection, transport);
+    for await (const _ of reflection.serverReflectionInfo(questions())) return true;
+    return true;
+  } catch (error) {
+    if (ConnectError.from(error).code === Code.Unauthenticated) return false;
+    throw error;
   }
 }
 

@@ -57,15 +57,23 @@ async function askOrganizations(client: Client): Promise<Check> {
 
 async function askKeys(client: Client): Promise<Check> {
   const name = "keys";
-  const { rows } = await client.query<{ good: number; ending: string[] }>(
-    `SELECT count(*)::int AS good,
+  const { rows } = await client.query<{ good: number; halted: string | null; ending: string[] }>(
+    `SELECT count(*) FILTER (WHERE o.suspended_at IS NULL)::int AS good,
+            min(o.slug) FILTER (WHERE o.suspended_at IS NOT NULL) AS halted,
             coalesce(array_agg(o.slug || ': ' || k.name || ' at ' || to_char(k.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
                                ORDER BY k.expires_at)
-                     FILTER (WHERE k.expires_at < now() + interval '7 days' AND k.replaced_by IS NULL), '{}') AS ending
+                     FILTER (WHERE k.expires_at < now() + interval '7 days' AND k.replaced_by IS NULL
+                             AND o.suspended_at IS NULL), '{}') AS ending
      FROM organization.api_keys k JOIN organization.organizations o ON o.id = k.org_id
-     WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()) AND o.suspended_at IS NULL`,
+     WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now())`,
   );
-  const { good = 0, ending = [] } = rows[0] ?? {};
+  const { good = 0, halted, ending = [] } = rows[0] ?? {};
+  if (good === 0 && halted)
+    return warn(
+      name,
+      "none works: the organizations that have some are suspended",
+      `npm run cli -- organizations resume ${halted}`,
+    );
   if (good === 0) return warn(name, "none works", "npm run cli -- keys create <org> --name <name>");
   if (ending.length === 0) return ok(name, `${good} work`);
   const seen = `of ${good} that work ${ending.length} expire within 7 days: ${ending.slice(0, 5).join(", ")}`;
@@ -94,6 +102,7 @@ async function askLeases(client: Client, facts: Facts): Promise<Check> {
   );
   const name = "orchestrator";
   const [last] = rows;
+  facts.engines = rows.map(({ engine }) => engine);
   if (!last) return skip(name, "none has ever led here: npm start runs one");
   const seen = `last seen ${Math.max(0, last.ago).toFixed(1)} s ago`;
   if (last.alive) {

@@ -94,6 +94,26 @@ test("what listens nowhere is named, without passwords", async () => {
   expect(stdout).not.toContain("PLANTED");
 });
 
+test("a token that is not taken is a fault, though health is told to anybody", async () => {
+  const { ok, found } = await examine({ SERVICE_TOKEN: "not-the-service-token" });
+  expect(ok).toBe(false);
+  expect(found["billing role"]).toMatch(/^fail: .* does not take this service token$/);
+});
+
+test("where docker has led, no docker is a fault, as it is at a start", async () => {
+  const without = { ENGINE: "auto", DOCKER_HOST: "unix:///nonexistent.sock" };
+  expect((await examine(without)).found.engine).toMatch(/^warn: no Docker .* nothing really runs/);
+  await whileRows(
+    `INSERT INTO orchestrator.leases (engine, holder, epoch, expires_at, last_seen_at, features, vcpus, memory_mib)
+     SELECT 'docker', holder, epoch, expires_at - interval '1 day', last_seen_at - interval '1 day', features, vcpus, memory_mib
+     FROM orchestrator.leases`,
+    "DELETE FROM orchestrator.leases WHERE engine = 'docker'",
+    async () => {
+      expect((await examine(without)).found.engine).toMatch(/^fail: .* sandboxes are there$/);
+    },
+  );
+});
+
 test("what others may read is a fault", async () => {
   const dataDir = await mkdtemp(join(tmpdir(), "sandgate-doctor-"));
   const path = join(dataDir, "secrets-key");
@@ -121,6 +141,15 @@ test("keys that end soon, a plan that is missing, starts without room", async ()
     "UPDATE organization.api_keys SET expires_at = NULL",
     async () => {
       expect((await examine()).found.keys).toMatch(/^warn: of 1 that work 1 expire within 7 days/);
+    },
+  );
+  await whileRows(
+    "UPDATE organization.organizations SET suspended_at = now()",
+    "UPDATE organization.organizations SET suspended_at = NULL",
+    async () => {
+      const { found, stdout } = await examine();
+      expect(found.keys).toMatch(/^warn: none works: .* are suspended$/);
+      expect(stdout).toContain("npm run cli -- organizations resume default");
     },
   );
   await whileRows(
