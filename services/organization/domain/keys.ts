@@ -57,8 +57,14 @@ async function whyNotRotated(ctx: OrganizationContext, orgId: string, id: string
   const key = await ctx.store.findKey(orgId, id);
   if (!key) return noKey();
   // An end is for ever, so what refused the statement is there to be read still.
-  const metadata = { from: endOf(key) ?? "active", action: "rotate" };
-  return new ServiceError("INVALID_STATE_TRANSITION", "invalid state transition", { metadata });
+  const from = endOf(key) ?? "active";
+  return new ServiceError(
+    "INVALID_STATE_TRANSITION",
+    `invalid state transition: the key is ${from}`,
+    {
+      metadata: { from, action: "rotate" },
+    },
+  );
 }
 
 function make(): { secret: string; material: KeyMaterial } {
