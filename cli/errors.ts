@@ -24,7 +24,11 @@ const FAILURES: Partial<Record<Code, Omit<ErrorShape, "details">>> = {
     message:
       "that server does not answer this call: name the one that runs the role (--server, --billing-server)",
   },
-  [Code.Unavailable]: { reason: "SERVICE_UNAVAILABLE", message: "the server cannot be reached" },
+  [Code.Unavailable]: {
+    reason: "SERVICE_UNAVAILABLE",
+    message:
+      "the server cannot be reached: see that it runs, and that this is its RPC port (RPC_PORT)",
+  },
   [Code.DeadlineExceeded]: {
     reason: "DEADLINE_EXCEEDED",
     message: "the server did not answer in time",

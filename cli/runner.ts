@@ -66,5 +66,10 @@ export function createRunner({ env, io, log, lifecycle, outcome }: RunnerOptions
 }
 
 function optionsOf(given: unknown[]): GlobalOptions {
-  return (given.at(-1) as Command).optsWithGlobals<GlobalOptions>();
+  const command = given.at(-1) as Command;
+  const options = command.optsWithGlobals<GlobalOptions>();
+  // Else it would be the database here that is asked, or changed.
+  if (options.billingServer !== undefined && options.server === undefined)
+    command.error("error: option '--billing-server <url>' goes with '--server <url>'");
+  return options;
 }

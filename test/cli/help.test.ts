@@ -74,6 +74,7 @@ test.each([
   [["overrides", "set", "default", "max_sandboxes=-1"], "max_sandboxes is an integer from 0"],
   [["plans", "set", "p", "--price", "vcpu_hour=0.000000001"], "at most 8 decimals"],
   [["organizations", "list", "--server", "localhost:9090"], "It is a URL such as"],
+  [["plans", "list", "--billing-server", "http://127.0.0.1:9"], "goes with '--server <url>'"],
 ])("a command line that does not fit is a usage error: %j", async (args, sentence) => {
   const ended = await callCli({}, ...args);
   expect(ended).toMatchObject({ code: 2, stdout: "" });
