@@ -179,14 +179,19 @@ export function idempotencyKeyReused(): PublicError {
   );
 }
 
-/** Services send numbers as text; `used` and `requested` may be missing. */
-function quotaExceeded(metadata: Readonly<Record<string, string>>): PublicError {
+/**
+ * Services send numbers as text; `used` and `requested` may be missing. The message tells them too, for official SDKs
+ * show nothing else.
+ */
+export function quotaExceeded(metadata: Readonly<Record<string, string>>): PublicError {
   const { quota = "quota" } = metadata;
   const number = (name: string) => (metadata[name] === undefined ? null : Number(metadata[name]));
-  return new PublicError("quota_exceeded", `quota exceeded: ${quota}`, {
-    quota,
+  const numbers = {
     limit: number("limit"),
     used: number("used"),
     requested: number("requested"),
-  });
+  };
+  const told = Object.entries(numbers).flatMap(([name, n]) => (n === null ? [] : `${name} ${n}`));
+  const message = `quota exceeded: ${quota}${told.length > 0 ? ` (${told.join(", ")})` : ""}`;
+  return new PublicError("quota_exceeded", message, { quota, ...numbers });
 }

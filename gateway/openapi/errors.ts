@@ -4,6 +4,7 @@ import {
   idempotencyInProgress,
   idempotencyKeyReused,
   PublicError,
+  quotaExceeded,
   STATUS,
 } from "../errors.ts";
 import { takesIdempotencyKey } from "../http/idempotency.ts";
@@ -44,11 +45,11 @@ const EXAMPLES: Readonly<Record<ErrorCode, PublicError>> = {
     { field: strict.field, errors: [strict] },
   ),
   invalid_api_key: new PublicError("invalid_api_key", "unauthorized"),
-  quota_exceeded: new PublicError("quota_exceeded", "quota exceeded: max_sandboxes", {
+  quota_exceeded: quotaExceeded({
     quota: "max_sandboxes",
-    limit: 20,
-    used: 20,
-    requested: 1,
+    limit: "20",
+    used: "20",
+    requested: "1",
   }),
   org_suspended: new PublicError("org_suspended", "organization suspended"),
   not_found: new PublicError("not_found", "resource not found"),

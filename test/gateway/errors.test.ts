@@ -53,6 +53,16 @@ const refusals: [Reason, Details, number, object][] = [
     { code: "org_suspended", message: "organization suspended", details: null },
   ],
   [
+    "QUOTA_EXCEEDED",
+    { metadata: { quota: "max_vcpus_per_sandbox", limit: "2", requested: "3" } },
+    403,
+    {
+      code: "quota_exceeded",
+      message: "quota exceeded: max_vcpus_per_sandbox (limit 2, requested 3)",
+      details: { quota: "max_vcpus_per_sandbox", limit: 2, used: null, requested: 3 },
+    },
+  ],
+  [
     "NAME_ALREADY_EXISTS",
     { metadata: { field: "name", sandbox_id: id, status: "running", internal: "x" } },
     409,
