@@ -57,6 +57,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
       event("sandbox_started", 1),
       event("sandbox_running", 2, null),
     ],
+    records: [{ idempotencyKey: "k", sandboxId: ID }],
     places: [{ orgId: "o", kept: "1/0/1", counted: "1/0/1" }],
     machines: [machine()],
     starts: [start(1, 2)],
@@ -218,6 +219,92 @@ test.each<[string, Facts, Attempt[], RegExp]>([
     /started again after it had been running/,
   ],
 ])("%s is found", (_, wrong, attempts, sentence) => {
+  expect(broken(wrong, journal(...attempts)).join("\n")).toMatch(sentence);
+});
+
+const OTHER = "019a7c1e-0000-7000-8000-000000000002";
+const first = attempt({ idempotencyKey: "k", body: "{}", replayed: false });
+const repeat: Attempt = { ...first, repeats: true, replayed: true };
+const refused: Attempt = { ...first, outcome: "refused", answer: "409 taken" };
+const lost = attempt({ idempotencyKey: "k", outcome: "doubt", sandboxId: undefined, answer: "0" });
+const waited: Attempt = { ...first, waits: true };
+
+test("tries with one key that were told the same break nothing, and neither do those that were told nothing", () => {
+  expect(broken(good, journal(lost, first, repeat))).toEqual([]);
+  expect(broken(good, journal(lost, lost))).toEqual([]);
+  const gone = {
+    ...waited,
+    outcome: "doubt" as const,
+    replayed: true,
+    answer: "404",
+    body: "gone",
+  };
+  const later = { ...waited, replayed: true, body: "later" };
+  expect(broken(good, journal(waited, later, gone))).toEqual([]);
+  // Refused once is refused for good, whatever was in doubt before.
+  const empty = { sandboxes: [], runs: [], events: [], places: [], machines: [], starts: [] };
+  const records = [{ idempotencyKey: "k", sandboxId: null }];
+  const nothing = facts({ ...empty, records });
+  expect(broken(nothing, journal(lost, refused, { ...refused, ...repeated }))).toEqual([]);
+});
+
+const repeated = { repeats: true, replayed: true };
+const twice = facts({ events: [...good.events, event("sandbox_created", 3)] });
+
+test.each<[string, Facts, Attempt[], RegExp]>([
+  [
+    "an effect of a try that was lost, beside the one that was acknowledged",
+    twice,
+    [lost, first],
+    /exactly once: .*created/,
+  ],
+  ["two effects of tries that were all lost", twice, [lost, lost], /exactly once: .*created/],
+  ["an effect of a key that was refused", good, [lost, refused], /exactly once: .*created/],
+  [
+    "a repeat that is told of another sandbox",
+    good,
+    [first, { ...repeat, sandboxId: OTHER, body: "other" }],
+    /idempotency: .*different answers/,
+  ],
+  [
+    "a wait that is told of another sandbox",
+    good,
+    [waited, { ...waited, ...repeated, sandboxId: OTHER }],
+    /idempotency: .*different answers/,
+  ],
+  [
+    "a repeat that is told something else",
+    good,
+    [first, { ...repeat, body: '{"a":1}' }],
+    /idempotency: .*different answers/,
+  ],
+  [
+    "a repeat that is refused",
+    good,
+    [first, { ...refused, ...repeated }],
+    /idempotency: .*different answers/,
+  ],
+  [
+    "a repeat that is not said to be one",
+    good,
+    [first, { ...repeat, replayed: false }],
+    /not said to be one/,
+  ],
+  ["two first answers", good, [first, first], /two answers are said to be the first/],
+  [
+    "an answer that nothing is on record of",
+    facts({ records: [] }),
+    [first],
+    /nothing is on record/,
+  ],
+  [
+    "an answer with another sandbox than the record's",
+    facts({ records: [{ idempotencyKey: "k", sandboxId: OTHER }] }),
+    [first],
+    /is on record/,
+  ],
+  ["a refusal that is on record as done", good, [refused], /refused, but on record as done/],
+])("with an idempotency key: %s is found", (_, wrong, attempts, sentence) => {
   expect(broken(wrong, journal(...attempts)).join("\n")).toMatch(sentence);
 });
 

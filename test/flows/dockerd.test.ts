@@ -38,7 +38,7 @@ describeWithDocker("a dockerd that is killed", () => {
 async function killDaemon(system: ChaosSystem, expected: object): Promise<void> {
   const { children, host, engine } = system;
   const [person] = await createPeople(system.databaseUrl, 1);
-  const api = apiOf(system.url, person?.key ?? generateApiKey());
+  const api = apiOf(system.urls[0] ?? "", person?.key ?? generateApiKey());
   const create = (name: string, query = "") =>
     api("POST", `/v1/sandboxes?start=true${query}`, { ...host.spec, name });
   const kept = await create("kept", "&wait_for=running");

@@ -11,6 +11,8 @@ export interface DeploymentOptions {
   dataDir: string;
   /** How many orchestrators; one leads. */
   orchestrators?: number;
+  gateways?: number;
+  billings?: number;
   /** The program of an orchestrator, in place of `main.ts orchestrator`. */
   orchestratorProgram?: readonly string[];
   /** For every role. */
@@ -21,27 +23,34 @@ export interface DeploymentOptions {
 
 /** Every role in a process of its own, none started yet. */
 export interface Deployment {
+  /** Of the first gateway. */
   url: string;
+  /** Of all gateways. */
+  urls: string[];
   /** Of the first organization. */
   apiKey: string;
   gateway: Child;
+  gateways: Child[];
   sandbox: Child;
   organization: Child;
+  /** The one that gateways ask. */
   billing: Child;
+  billings: Child[];
   orchestrators: Child[];
   all: Child[];
-  /** Whether the gateway says that it can serve. */
+  /** Whether every gateway says that it can serve. */
   isReady(): Promise<boolean>;
   /** Kills what is left. */
   close(): Promise<void>;
 }
 
 export async function createDeployment(options: DeploymentOptions): Promise<Deployment> {
-  const { orchestrators: count = 1, orchestratorProgram = [MAIN, "orchestrator"] } = options;
-  const [port, sandboxPort, organizationPort, billingPort, ...orchestratorPorts] =
-    await Promise.all(Array.from({ length: 4 + count }, freePort));
+  const { orchestratorProgram = [MAIN, "orchestrator"] } = options;
+  const [sandboxPort, organizationPort] = await freePorts(2);
+  const orchestratorPorts = await freePorts(options.orchestrators ?? 1);
+  const billingPorts = await freePorts(options.billings ?? 1);
+  const ports = await freePorts(options.gateways ?? 1);
   const apiKey = generateApiKey();
-  const local = (at: number | undefined) => `http://127.0.0.1:${at}`;
   const service = (name: string, at: number | undefined, program: readonly string[]) =>
     role(options, name, program, {
       RPC_PORT: String(at),
@@ -51,39 +60,66 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
     });
   const sandbox = service("sandbox", sandboxPort, [MAIN, "sandbox"]);
   const organization = service("organization", organizationPort, [MAIN, "organization"]);
-  const billing = service("billing", billingPort, [MAIN, "billing"]);
+  const billings = billingPorts.map((at, i) =>
+    service(numbered("billing", i), at, [MAIN, "billing"]),
+  );
   const orchestrators = orchestratorPorts.map((at, i) =>
     service(`orchestrator-${i + 1}`, at, orchestratorProgram),
   );
-  const gateway = role(options, "gateway", [MAIN, "gateway"], {
-    PORT: String(port),
-    SANDBOX_URL: local(sandboxPort),
-    ORGANIZATION_URL: local(organizationPort),
-    ORCHESTRATOR_URL: local(orchestratorPorts[0]),
-    BILLING_URL: local(billingPort),
-  });
-  const all = [organization, sandbox, billing, ...orchestrators, gateway];
-  const url = local(port);
-  const isReady = () =>
-    fetch(`${url}/readyz`).then(
-      ({ ok }) => ok,
-      () => false,
-    );
+  const gateways = ports.map((at, i) =>
+    role(options, numbered("gateway", i), [MAIN, "gateway"], {
+      PORT: String(at),
+      SANDBOX_URL: local(sandboxPort),
+      ORGANIZATION_URL: local(organizationPort),
+      ORCHESTRATOR_URL: local(orchestratorPorts[0]),
+      BILLING_URL: local(billingPorts[0]),
+    }),
+  );
+  const all = [organization, sandbox, ...billings, ...orchestrators, ...gateways];
+  const urls = ports.map(local);
   const close = async () => {
     await Promise.all(all.map((child) => child.kill()));
   };
   return {
-    url,
+    url: first(urls),
+    urls,
     apiKey,
-    gateway,
+    gateway: first(gateways),
+    gateways,
     sandbox,
     organization,
-    billing,
+    billing: first(billings),
+    billings,
     orchestrators,
     all,
-    isReady,
+    isReady: async () => (await Promise.all(urls.map(isReady))).every(Boolean),
     close,
   };
+}
+
+async function isReady(url: string): Promise<boolean> {
+  return fetch(`${url}/readyz`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
+
+function local(port: number | undefined): string {
+  return `http://127.0.0.1:${port}`;
+}
+
+function freePorts(count: number): Promise<number[]> {
+  return Promise.all(Array.from({ length: count }, freePort));
+}
+
+function numbered(name: string, i: number): string {
+  return i === 0 ? name : `${name}-${i + 1}`;
+}
+
+function first<T>(all: readonly T[]): T {
+  const [one] = all;
+  if (one === undefined) throw new Error("there is none");
+  return one;
 }
 
 function role(

@@ -58,16 +58,17 @@ async function workAndKill(system: ChaosSystem, options: ChaosOptions, say: Prin
 }
 
 async function startClients(
-  { url, databaseUrl, host: { spec } }: ChaosSystem,
+  { urls, databaseUrl, host: { spec } }: ChaosSystem,
   { clients, seed, engine }: ChaosOptions,
   journal: Journal,
   signal: AbortSignal,
 ): Promise<Promise<void>[]> {
   const pauseMs = PAUSE_MS[engine];
   const people = await createPeople(databaseUrl, clients);
-  return people.map(({ name, key }) =>
-    runClient({ name, call: callsAs(url, key), seed, journal, spec, pauseMs, signal }),
-  );
+  return people.map(({ name, key }) => {
+    const calls = urls.map((url) => callsAs(url, key));
+    return runClient({ name, calls, seed, journal, spec, pauseMs, signal });
+  });
 }
 
 /** Returns when so many changes were acknowledged: then there is something to lose. */

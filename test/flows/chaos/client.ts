@@ -10,7 +10,8 @@ import { emptySlot, type Slot } from "./slots.ts";
 export interface ClientOptions {
   /** Unique; the names of its sandboxes begin with it. */
   name: string;
-  call: Call;
+  /** One for each gateway. */
+  calls: readonly Call[];
   seed: string;
   journal: Journal;
   /** What a sandbox is made of, beside its name. */
@@ -23,12 +24,18 @@ export interface ClientOptions {
 const OWN_SLOTS = 4;
 /** Names that every client of an organization uses. */
 const SHARED_SLOTS = 2;
+/** How many of its changes have an idempotency key, how many of those are asked again, and how many tries are two at once. */
+const KEYED = 0.8;
+const REPEATED = 0.5;
+const TWICE = 0.2;
+const LIST = "/v1/sandboxes?limit=100";
 
 /** Does one thing after the other, each until it knows what came of it. */
 export async function runClient(options: ClientOptions): Promise<void> {
   const { name, seed, signal, pauseMs } = options;
   const choices = randomFrom(`${seed}/choices/${name}`);
   const pauses = randomFrom(`${seed}/pauses/${name}`);
+  const tries = randomFrom(`${seed}/tries/${name}`);
   const slots = [
     ...Array.from({ length: OWN_SLOTS }, (_, i) => emptySlot(`${name}-${i}`, false)),
     ...Array.from({ length: SHARED_SLOTS }, (_, i) => emptySlot(`shared-${i}`, true)),
@@ -37,56 +44,92 @@ export async function runClient(options: ClientOptions): Promise<void> {
     const choice = choose(choices, slots.length);
     const slot = slots[choice.slot] as Slot;
     const change = changeOf(choice, slot, operation, options.spec);
-    if (change) await insist(options, operation, change, pauses);
+    if (change) await insist(asking(options, operation, change, tries), pauses);
     else await read(options, choice, slot);
     await sleep(pauses.between(0, pauseMs));
   }
 }
 
-async function insist(
-  options: ClientOptions,
-  operation: number,
-  change: Change,
-  pauses: Random,
-): Promise<void> {
-  while (!options.signal.aborted) {
-    const answer = await options.call(change.method, change.path, change.body);
-    const verdict = judge(answer, change.waits);
-    change.learn(answer);
-    write(options, operation, change, answer, verdict);
-    if (verdict.final) return;
+/** One operation, of which every try may go to another gateway. */
+interface Asking extends ClientOptions {
+  operation: number;
+  change: Change;
+  tries: Random;
+  idempotencyKey: string | undefined;
+}
+
+function asking(options: ClientOptions, operation: number, change: Change, tries: Random): Asking {
+  const idempotencyKey = tries.chance(KEYED) ? `${options.name} #${operation}` : undefined;
+  return { ...options, operation, change, tries, idempotencyKey };
+}
+
+/** Tries until the outcome is known; with a key then once more, to be told the same. */
+async function insist(asking: Asking, pauses: Random): Promise<void> {
+  const { signal, idempotencyKey, tries } = asking;
+  let known = false;
+  while (!signal.aborted) {
+    const answered = await attempt(asking, known);
+    if (answered && (known || idempotencyKey === undefined || !tries.chance(REPEATED))) return;
+    known ||= answered;
     await sleep(pauses.between(50, 400));
   }
 }
 
+/** With a key sometimes twice at once. @returns whether there was an answer that is final */
+async function attempt(asking: Asking, repeats: boolean): Promise<boolean> {
+  const { idempotencyKey, tries } = asking;
+  const twice = idempotencyKey !== undefined && tries.chance(TWICE);
+  const finals = await Promise.all([
+    send(asking, tries.pick(asking.calls), repeats),
+    ...(twice ? [send(asking, tries.pick(asking.calls), repeats)] : []),
+  ]);
+  return finals.some(Boolean);
+}
+
+async function send(asking: Asking, call: Call, repeats: boolean): Promise<boolean> {
+  const { change, idempotencyKey } = asking;
+  const { method, path, body } = change;
+  const answer = await call({ method, path, body, idempotencyKey });
+  const verdict = judge(answer, change.waits);
+  change.learn(answer);
+  write(asking, answer, verdict, repeats);
+  return verdict.final;
+}
+
 function write(
-  { journal, name: client }: ClientOptions,
-  operation: number,
-  { action, starts, target, rename: name }: Change,
-  { status, code, body }: Answer,
-  { outcome, strange }: Verdict,
+  { journal, name: client, operation, change, idempotencyKey }: Asking,
+  { status, code, body, replayed }: Answer,
+  { outcome, final, strange }: Verdict,
+  repeats: boolean,
 ): void {
+  const { action, starts, target, waits, rename: name } = change;
   const made = status === 200 && typeof body.id === "string" ? body.id : undefined;
   const answer = `${status} ${code ?? ""}`.trim();
-  const sandboxId = made ?? target;
   journal.add({
     client,
     operation,
     action,
     outcome,
-    sandboxId,
+    sandboxId: made ?? target,
     starts,
     name,
+    idempotencyKey,
+    waits,
+    repeats,
+    replayed,
+    ...(final && { body: JSON.stringify(body) }),
     answer,
     at: Date.now(),
   });
-  journal.count(`answer ${answer}`);
+  journal.count(`answer ${answer}${replayed ? " replayed" : ""}`);
   if (strange) journal.strange.push(`${client} #${operation} ${action}: ${strange}`);
 }
 
-async function read({ call, journal, name }: ClientOptions, { action }: Choice, slot: Slot) {
+async function read({ calls, journal, name }: ClientOptions, { action }: Choice, slot: Slot) {
   const one = `/v1/sandboxes/by-name/${slot.name}`;
-  const answer = await call("GET", action === "list" ? "/v1/sandboxes?limit=100" : one);
+  const [call] = calls;
+  const answer = await call?.({ method: "GET", path: action === "list" ? LIST : one });
+  if (!answer) return;
   journal.count(`${action} ${answer.status === 200 ? "answered" : "not answered"}`);
   const { strange } = judge(answer, false);
   if (strange) journal.strange.push(`${name} ${action}: ${strange}`);

@@ -36,12 +36,20 @@ export interface EventRow {
   at: Date;
 }
 
+/** What is on record of an idempotency key. */
+export interface RecordRow {
+  idempotencyKey: string;
+  /** Null: it was refused. */
+  sandboxId: string | null;
+}
+
 /** All that is known after a run, to be compared with itself and with what the clients know. */
 export interface Facts {
   sandboxes: SandboxRow[];
   runs: RunRow[];
   /** In their order. */
   events: EventRow[];
+  records: RecordRow[];
   places: PlacesRow[];
   machines: Instance[];
   /** Days of organizations whose total is not the sum of their runs. */
@@ -52,7 +60,10 @@ export interface Facts {
   host: string[];
 }
 
-export type DatabaseFacts = Pick<Facts, "sandboxes" | "runs" | "events" | "places" | "unevenDays">;
+export type DatabaseFacts = Pick<
+  Facts,
+  "sandboxes" | "runs" | "events" | "records" | "places" | "unevenDays"
+>;
 
 /** Read in one snapshot. */
 export function readDatabase(url: string): Promise<DatabaseFacts> {
@@ -87,6 +98,9 @@ export function readDatabase(url: string): Promise<DatabaseFacts> {
         `SELECT id, event_type AS type, payload->>'sandbox_id' AS "sandboxId", payload->>'name' AS name,
                 CASE WHEN actor->>'kind' = 'api_key' THEN actor->>'name' END AS client, timestamp AS at
          FROM organization.events WHERE category = 'sandbox' ORDER BY timestamp, id`,
+      ),
+      records: await rows<RecordRow>(
+        `SELECT key AS "idempotencyKey", resource_id AS "sandboxId" FROM organization.idempotency`,
       ),
       places: await rows<PlacesRow>(PLACES_SQL),
     };

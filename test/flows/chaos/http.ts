@@ -1,33 +1,46 @@
 /** An answer of the gateway, or why there is none. */
-export type Answer =
-  | { status: number; code: string | undefined; body: Record<string, unknown> }
-  | { status: 0; code: string; body: Record<string, unknown> };
+export interface Answer {
+  /** 0: there is none. */
+  status: number;
+  code: string | undefined;
+  body: Record<string, unknown>;
+  /** It is an earlier one, given again. */
+  replayed: boolean;
+}
 
-export type Call = (
-  method: string,
-  path: string,
-  body?: object,
-  timeoutMs?: number,
-) => Promise<Answer>;
+export interface Request {
+  method: string;
+  path: string;
+  body?: object | undefined;
+  idempotencyKey?: string | undefined;
+}
+
+export type Call = (request: Request) => Promise<Answer>;
 
 const TIMEOUT_MS = 20_000;
 
 /** Calls as whoever holds the key; never throws. */
 export function callsAs(url: string, key: string): Call {
-  return async (method, path, body, timeoutMs = TIMEOUT_MS) => {
+  return async ({ method, path, body, idempotencyKey }) => {
     try {
       const response = await fetch(`${url}${path}`, {
         method,
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        signal: AbortSignal.timeout(timeoutMs),
+        headers: {
+          authorization: `Bearer ${key}`,
+          "content-type": "application/json",
+          ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+        },
+        signal: AbortSignal.timeout(TIMEOUT_MS),
         ...(body && { body: JSON.stringify(body) }),
       });
       // Cut off in its middle it is no answer.
       const answer = (await response.json()) as Record<string, unknown>;
       const error = answer.error as { code: string } | undefined;
-      return { status: response.status, code: error?.code, body: answer };
+      const replayed = response.headers.get("idempotent-replayed") === "true";
+      return { status: response.status, code: error?.code, body: answer, replayed };
     } catch (error) {
-      return { status: 0, code: error instanceof Error ? error.name : "unknown", body: {} };
+      const code = error instanceof Error ? error.name : "unknown";
+      return { status: 0, code, body: {}, replayed: false };
     }
   };
 }

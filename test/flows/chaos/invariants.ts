@@ -1,6 +1,7 @@
 import type { Facts } from "./facts.ts";
 import { exactlyOnce } from "./invariants/exactly-once.ts";
 import { histories } from "./invariants/history.ts";
+import { sameAnswers } from "./invariants/idempotency.ts";
 import { machinesMatch, startsOnce } from "./invariants/machines.ts";
 import { metered, unmetered } from "./invariants/metering.ts";
 import { placesMatch } from "./invariants/places.ts";
@@ -14,6 +15,7 @@ export function broken(facts: Facts, journal: Journal): string[] {
   return [
     ...named("strange answer", journal.strange),
     ...named("exactly once", exactlyOnce(facts, journal)),
+    ...named("idempotency", sameAnswers(facts, journal)),
     ...named("settled", settledRuns(facts)),
     ...named("history", histories(facts)),
     ...named("machines", machinesMatch(facts)),

@@ -17,6 +17,16 @@ export interface Attempt {
   starts: boolean;
   /** The name that a rename gives. */
   name: string | undefined;
+  /** The idempotency key that all tries of the operation share. */
+  idempotencyKey?: string | undefined;
+  /** The answer comes when the sandbox runs, or has failed. */
+  waits?: boolean;
+  /** It was asked after the outcome was known, with the same key. */
+  repeats?: boolean;
+  /** The answer is said to be an earlier one. */
+  replayed?: boolean;
+  /** Of an answer that is final, in JSON. */
+  body?: string;
   /** Status and code of the answer, or why there was none. */
   answer: string;
   /** Unix milliseconds. */

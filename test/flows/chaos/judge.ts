@@ -18,8 +18,11 @@ export function judge(answer: Answer, waits: boolean): Verdict {
     case 404:
       // A wait on a sandbox that somebody destroys meanwhile says so too.
       return { outcome: waits ? "doubt" : "refused", final: true };
+    case 403:
+      return code === "quota_exceeded" ? REFUSED : strange(answer);
     case 409:
-      return { outcome: "refused", final: true };
+      // Another try with the same key is not answered yet.
+      return code === "idempotency_in_progress" ? { outcome: "doubt", final: false } : REFUSED;
     case 429:
     case 502:
       return { outcome: "refused", final: false };
@@ -28,6 +31,12 @@ export function judge(answer: Answer, waits: boolean): Verdict {
     case 504:
       return { outcome: "doubt", final: false };
     default:
-      return { outcome: "doubt", final: true, strange: `${status} ${code}` };
+      return strange(answer);
   }
+}
+
+const REFUSED: Verdict = { outcome: "refused", final: true };
+
+function strange({ status, code }: Answer): Verdict {
+  return { outcome: "doubt", final: true, strange: `${status} ${code}` };
 }

@@ -9,6 +9,17 @@ export interface Person {
 
 const PER_ORGANIZATION = 3;
 
+/** One organization has limits, and a row that is beyond them is refused: the client that would make it is told `internal`. */
+const LIMIT = `
+DO $$ BEGIN
+  INSERT INTO billing.overrides (org_id, limits, updated_at)
+  SELECT id, '{"max_sandboxes": 7, "max_concurrent_persistent_running": 3, "max_concurrent_ephemeral_running": 1}', now()
+  FROM organization.organizations WHERE slug = 'chaos-1';
+  EXECUTE format(
+    'ALTER TABLE sandbox.places ADD CHECK (org_id <> %L OR total_sandboxes <= 7 AND persistent_running <= 3 AND ephemeral_running <= 1)',
+    (SELECT id FROM organization.organizations WHERE slug = 'chaos-1'));
+END $$`;
+
 /** Makes organizations with some clients each, every client with a key of its own. */
 export async function createPeople(databaseUrl: string, count: number): Promise<Person[]> {
   const people = Array.from({ length: count }, (_, i) => ({
@@ -27,6 +38,7 @@ export async function createPeople(databaseUrl: string, count: number): Promise<
          SELECT gen_random_uuid(), id, $2, $3, 'sgt_live_', right($4, 4) FROM org`,
         [organization, name, hashApiKey(key), key],
       );
+    await client.query(LIMIT);
   });
   return people;
 }

@@ -2,10 +2,12 @@ import type { Random } from "../../support/random.ts";
 
 /** What is done to whom. */
 export type Victim =
-  | "gateway"
+  | "gateway-1"
+  | "gateway-2"
   | "sandbox"
   | "organization"
-  | "billing"
+  | "billing-1"
+  | "billing-2"
   | "orchestrator-1"
   | "orchestrator-2"
   | "postgres"
@@ -20,10 +22,12 @@ export type Blow =
   | { kind: "cut"; victim: "engine"; afterMs: number; forMs: number };
 
 const SIMULATED: Record<Victim, number> = {
-  gateway: 18,
+  "gateway-1": 9,
+  "gateway-2": 9,
   sandbox: 20,
   organization: 8,
-  billing: 8,
+  "billing-1": 4,
+  "billing-2": 4,
   "orchestrator-1": 16,
   "orchestrator-2": 16,
   postgres: 18,

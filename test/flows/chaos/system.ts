@@ -34,7 +34,8 @@ export interface EngineHost {
 /** Everything that runs, each part in a process that may be killed. */
 export interface ChaosSystem {
   dir: string;
-  url: string;
+  /** Of the gateways. */
+  urls: string[];
   databaseUrl: string;
   children: Record<Victim, Child>;
   host: EngineHost;
@@ -82,6 +83,8 @@ async function deploy(dir: string, postgres: KillablePostgres, host: EngineHost)
     databaseUrl: postgres.url,
     dataDir: dir,
     orchestrators: 2,
+    gateways: 2,
+    billings: 2,
     env: { ...SETTINGS, ...host.env },
     supervised: true,
     ...(host.program && { orchestratorProgram: host.program }),
@@ -102,18 +105,17 @@ function assemble(
   dir: string,
   postgres: KillablePostgres,
   host: EngineHost,
-  { url, gateway, sandbox, organization, billing, orchestrators: [one, two] }: Deployment,
+  deployment: Deployment,
   engine: Engine,
   close: () => Promise<void>,
 ): ChaosSystem {
-  if (!one || !two) throw new Error("there are two orchestrators");
+  const { urls, sandbox, organization, gateways, billings, orchestrators } = deployment;
   const children = {
-    gateway,
+    ...pair("gateway", gateways),
     sandbox,
     organization,
-    billing,
-    "orchestrator-1": one,
-    "orchestrator-2": two,
+    ...pair("billing", billings),
+    ...pair("orchestrator", orchestrators),
     postgres: postgres.child,
     engine: host.child,
   };
@@ -122,5 +124,10 @@ function assemble(
     const lines = (await readFile(host.ledger, "utf8")).split("\n").filter(Boolean);
     return lines.map((line) => JSON.parse(line) as LedgerEntry);
   };
-  return { dir, url, databaseUrl: postgres.url, children, host, engine, starts, close };
+  return { dir, urls, databaseUrl: postgres.url, children, host, engine, starts, close };
+}
+
+function pair<Name extends string>(name: Name, [one, two]: Child[]) {
+  if (!one || !two) throw new Error(`there are two of ${name}`);
+  return { [`${name}-1`]: one, [`${name}-2`]: two } as Record<`${Name}-1` | `${Name}-2`, Child>;
 }

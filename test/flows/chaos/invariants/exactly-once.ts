@@ -14,9 +14,23 @@ const EVENTS: Readonly<Record<Attempt["action"], string>> = {
  * What was acknowledged has left its event, what was refused none, and what is in doubt one at most. Each client has a
  * key of its own, so every event of a client is one that it asked for.
  */
-export function exactlyOnce({ events }: Facts, { attempts }: Journal): string[] {
+export function exactlyOnce({ events }: Facts, journal: Journal): string[] {
+  const attempts = onePerKey(journal.attempts);
   const asked = attempts.filter(({ action }) => action !== "rename").flatMap(expand);
   return [...counted(asked, events), ...renamed(attempts, events)];
+}
+
+/** All tries with one idempotency key ask for one effect, and who of them was told what came of it speaks for all. */
+function onePerKey(attempts: readonly Attempt[]): Attempt[] {
+  const keyed = attempts.filter(({ idempotencyKey }) => idempotencyKey !== undefined);
+  const byKey = Map.groupBy(keyed, ({ idempotencyKey }) => idempotencyKey);
+  const told = [...byKey.values()].flatMap((tries) => {
+    const known = (["acked", "doubt", "refused"] as const).flatMap(
+      (outcome) => tries.find((each) => each.body !== undefined && each.outcome === outcome) ?? [],
+    );
+    return known[0] ?? tries.find(({ outcome }) => outcome === "doubt") ?? tries[0] ?? [];
+  });
+  return [...attempts.filter((attempt) => !keyed.includes(attempt)), ...told];
 }
 
 interface Asked {
