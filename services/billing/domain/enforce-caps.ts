@@ -22,7 +22,7 @@ interface Moment {
 
 /**
  * One look at all hard-capped organizations: those whose pool is used up start nothing from here on, and what they
- * have running is stopped after the grace. Any number of processes may do it.
+ * have running is stopped after the grace, some of it in each look. Any number of processes may do it.
  * @returns milliseconds until there may be more to do
  */
 export async function enforceCaps(ctx: CapContext): Promise<number> {
@@ -31,33 +31,43 @@ export async function enforceCaps(ctx: CapContext): Promise<number> {
   const moment = { now, month: { start, day: dayOf(start) } };
   const capped = await ctx.store.listCapped(now, moment.month);
   const rests = [EVERY_MS, monthEnd(now) - now];
-  for (const organization of capped) rests.push(await enforce(ctx, organization, moment));
+  const overdue: string[] = [];
+  for (const organization of capped) {
+    const restMs = await enforce(ctx, organization, moment);
+    if (restMs > 0) rests.push(restMs);
+    else overdue.push(organization.orgId);
+  }
+  // What stops slowly keeps no other organization waiting for its verdict.
+  if (overdue.length > 0) rests.push(await stopSome(ctx, overdue));
   return Math.max(0, Math.min(...rests));
 }
 
+/** @returns milliseconds until there may be more to do; none: the grace is over */
 async function enforce(ctx: CapContext, organization: Capped, moment: Moment): Promise<number> {
   const { orgId, hardCap, limits, used, rates, exhaustion } = organization;
   const { start, day } = moment.month;
   const pools = hardCap ? exhaustedPools(limits, start, used) : [];
   if (exhaustion?.current && pools.includes(exhaustion.pool as Pool))
-    return enforceGrace(ctx, orgId, exhaustion.age);
+    return ctx.poolGraceMs - exhaustion.age;
   if (exhaustion) await ctx.store.clearExhaustion(orgId, exhaustion.stamp, POOL_ACTOR);
   const [pool] = pools;
   if (!hardCap) return EVERY_MS;
   if (pool === undefined) return exhaustedIn(limits, start, used, rates) ?? EVERY_MS;
   await ctx.store.insertExhaustion({ orgId, pool, day }, POOL_ACTOR);
-  return ctx.poolGraceMs;
+  return Math.max(1, ctx.poolGraceMs);
 }
 
-/** @returns milliseconds until the grace is over; a stop that failed, or a start that slipped in, has the next round */
-async function enforceGrace(ctx: CapContext, orgId: string, age: number): Promise<number> {
-  if (age < ctx.poolGraceMs) return ctx.poolGraceMs - age;
-  const running = await ctx.store.listRunning(orgId);
-  for (let at = 0; at < running.length; at += STOPS_AT_ONCE)
-    await Promise.all(
-      running
-        .slice(at, at + STOPS_AT_ONCE)
-        .map((sandboxId) => ctx.stopSandbox({ orgId, sandboxId }).catch(ctx.onError)),
-    );
-  return EVERY_MS;
+/**
+ * A few: what is decided now need not be true any more when all of them are stopped.
+ * @returns milliseconds to the next look; a stop that failed, or a start that slipped in, has time until the next round
+ */
+async function stopSome(ctx: CapContext, orgIds: readonly string[]): Promise<number> {
+  const running = await ctx.store.listRunning(orgIds, STOPS_AT_ONCE);
+  let failed = 0;
+  const fail = (error: unknown) => {
+    failed += 1;
+    ctx.onError(error);
+  };
+  await Promise.all(running.map((sandbox) => ctx.stopSandbox(sandbox).catch(fail)));
+  return running.length === STOPS_AT_ONCE && failed === 0 ? 0 : EVERY_MS;
 }

@@ -133,12 +133,17 @@ function exhaustionEvent(of: string, exhausted: boolean, actor: string, at: stri
     jsonb_build_object('pool_exhausted', ${exhausted}, 'pool', ${of}.pool, 'month', ${of}.month), ${at})`;
 }
 
-/** Sandboxes of an organization that run, or are to. */
-export async function listRunning(database: Database, orgId: string): Promise<string[]> {
-  const rows = await database.query<{ id: string }>(
-    `SELECT s.id FROM sandbox.sandboxes s
-     WHERE s.org_id = $1::uuid AND s.destroyed_at IS NULL AND s.status IN ('starting', 'running')`,
-    orgId,
+/** Some of the sandboxes of these organizations that run, or are to; others each time, so that none is in the way. */
+export function listRunning(
+  database: Database,
+  orgIds: readonly string[],
+  most: number,
+): Promise<{ orgId: string; sandboxId: string }[]> {
+  return database.query(
+    `SELECT s.org_id AS "orgId", s.id AS "sandboxId" FROM sandbox.sandboxes s
+     WHERE s.org_id = ANY($1::uuid[]) AND s.destroyed_at IS NULL AND s.status IN ('starting', 'running')
+     ORDER BY random() LIMIT $2::int`,
+    orgIds,
+    most,
   );
-  return rows.map(({ id }) => id);
 }

@@ -231,6 +231,49 @@ describe("what runs then", () => {
     expect(errors).toEqual([]);
   });
 
+  test("is stopped some at a time, and each time only if the pool is still used up", async () => {
+    const up = await Promise.all(Array.from({ length: 25 }, running));
+    await cap({ includedVcpuHours: 0 });
+    await enforceCaps(context());
+    const ctx = context();
+    let stopped = 0;
+    const stopSandbox = async (sandbox: { orgId: string; sandboxId: string }) => {
+      stopped += 1;
+      await ctx.stopSandbox(sandbox);
+    };
+    expect(await enforceCaps({ ...ctx, stopSandbox })).toBe(0);
+    expect([stopped > 0, stopped < up.length]).toEqual([true, true]);
+    const before = stopped;
+    await billing().assignPlan({ plan: "sample-metered" }, as(caller));
+    await enforceCaps({ ...ctx, stopSandbox });
+    expect(stopped).toBe(before);
+    await billing().assignPlan({ plan: "capped" }, as(caller));
+    await enforceCaps(ctx);
+    while ((await enforceCaps(ctx)) === 0);
+    const statuses = await Promise.all(up.map(statusOf));
+    expect(new Set(statuses)).toEqual(new Set(["stopping"]));
+  });
+
+  test("does not keep other organizations from being looked at, however long a stop takes", async () => {
+    await running();
+    await cap({ includedVcpuHours: 0 });
+    await enforceCaps(context());
+    const first = caller;
+    caller = await newOrganization(bench.database);
+    await billing().assignPlan({ plan: "capped" }, as(caller));
+    const stuck = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const stopSandbox = () => {
+      asked.resolve();
+      return stuck.promise;
+    };
+    const look = enforceCaps({ ...context(), stopSandbox });
+    await asked.promise;
+    expect([await pools(), first.orgId === caller.orgId]).toEqual(["included_vcpu_hours", false]);
+    stuck.resolve();
+    await look;
+  });
+
   test("is tried again in the next round where a stop failed", async () => {
     const up = await running();
     await cap({ includedVcpuHours: 0 });
