@@ -1,6 +1,7 @@
 import type { Client } from "@connectrpc/connect";
 import type { Static } from "typebox";
 import type { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { toPublicError } from "../../errors.ts";
 import type { Call } from "../../http/route.ts";
 import { callFor } from "../../http/rpc.ts";
 import type { Waits } from "../../waits.ts";
@@ -44,7 +45,7 @@ async function answerLater(
   admit: () => Promise<Changed>,
 ): Promise<PublicSandbox> {
   let admitted: Changed = {};
-  const settled = await deps.waits.hold({
+  const wait = deps.waits.hold({
     admit: async () => {
       admitted = await admit();
       return keptAnswer(admitted) ? undefined : whole(admitted).id;
@@ -52,6 +53,11 @@ async function answerLater(
     read: reader(deps, caller, signal),
     budgetMs: Math.min(query.wait_timeout ?? DEFAULT_WAIT_SECS, MAX_WAIT_SECS) * 1000,
     signal,
+  });
+  const settled = await wait.catch((error: unknown) => {
+    // Of one that is gone the first request was told the same.
+    if (admitted.replay && toPublicError(error).code === "sandbox_not_found") replayed();
+    throw error;
   });
   if (!settled) return answerOf(admitted, { replayed });
   if (admitted.replay) replayed();
