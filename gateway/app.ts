@@ -114,7 +114,12 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
       log,
       rpcTimeoutMs,
     }),
-    logsRoute({ orchestrators: clients.orchestrators, streams, rpcTimeoutMs }),
+    logsRoute({
+      orchestrators: clients.orchestrators,
+      streams,
+      rpcTimeoutMs,
+      whileGood: authenticator.whileGood,
+    }),
     ...organizationRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
     ...eventRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
     ...billingRoutes({ billing: clients.billing, rpcTimeoutMs }),

@@ -5,6 +5,7 @@ import { hashApiKey, isApiKey } from "../runtime/api-key.ts";
 import type { Caller } from "../runtime/caller.ts";
 import { sourceOf } from "./auth/client-address.ts";
 import { Guesses } from "./auth/guesses.ts";
+import { HeldKeys, type KeyLook } from "./auth/held-keys.ts";
 import { type Holder, KeyCache } from "./auth/key-cache.ts";
 import { KeyUses } from "./auth/key-uses.ts";
 import { watchKeys } from "./auth/watch-keys.ts";
@@ -15,6 +16,8 @@ declare module "fastify" {
   interface FastifyRequest {
     /** Who asks; set by `authenticate`, before any handler of `/v1`. */
     caller: Caller;
+    /** Finds out again whose key it is; set with the caller. */
+    lookAtKey: KeyLook;
   }
 }
 
@@ -32,6 +35,7 @@ export class Authenticator {
   readonly #keys: KeyCache;
   readonly #guesses: Guesses;
   readonly #uses: KeyUses;
+  readonly #held = new HeldKeys();
   readonly #end = new AbortController();
 
   constructor(options: AuthenticatorOptions) {
@@ -75,6 +79,14 @@ export class Authenticator {
     request.caller = { orgId, actor, requestId: request.id };
   };
 
+  /**
+   * For an answer that goes on: aborts `cut` when the key of its request is revoked or has expired, or the organization is
+   * suspended.
+   * @returns what ends that
+   */
+  readonly whileGood = ({ lookAtKey }: FastifyRequest, cut: AbortController): (() => void) =>
+    this.#held.hold(lookAtKey, cut);
+
   // A request without a key guesses nothing: it is not counted.
   async #holderOf(request: FastifyRequest): Promise<Holder> {
     const { authorization } = request.headers;
@@ -85,6 +97,7 @@ export class Authenticator {
     const id = keySha256.toString("base64");
     const known = () => unexpired(this.#keys.believed(id));
     const find = async () => unexpired(await this.#keys.find(id, keySha256)) ?? refuse();
+    request.lookAtKey = () => known() ?? find();
     // One that was good is not guessed, even where it has to be asked for again.
     const wasGood = unexpired(this.#keys.remembered(id)) !== undefined;
     return known() ?? (wasGood ? find() : this.#guess(request, known, find));

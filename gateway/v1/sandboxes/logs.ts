@@ -16,6 +16,8 @@ export interface LogsDeps {
   streams: EventStreams;
   /** How long the answer may take to begin. */
   rpcTimeoutMs: number;
+  /** Aborts `cut` when the key of the request is not good any more. @returns what ends that */
+  whileGood(request: FastifyRequest, cut: AbortController): () => void;
 }
 
 /** `GET …/logs`: what is wrong before the first byte is answered as ever, and then only by breaking off. */
@@ -31,13 +33,17 @@ export function logsRoute(deps: LogsDeps): Route {
       .readLogs(message, { contextValues, signal: cut.signal })
       [Symbol.asyncIterator]();
     await opened(messages, cut, deps.rpcTimeoutMs);
+    const release = deps.whileGood(request, cut);
     await deps.streams
       .send(reply, events(request.method === "HEAD" ? undefined : messages), cut)
       .catch((err: unknown) => {
         if (!reply.sent) throw err;
         if (!cut.signal.aborted) request.log.warn({ err }, "a stream of logs broke off");
       })
-      .finally(() => cut.abort());
+      .finally(() => {
+        release();
+        cut.abort();
+      });
     return reply;
   };
   return { method: "GET", path: "/v1/sandboxes/{sandbox_id}/logs", operation: readLogs, answer };
