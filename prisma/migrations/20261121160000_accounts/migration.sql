@@ -1,5 +1,4 @@
--- Who asks and what it costs: members, keys' lives, idempotency records, plans and limits, places.
-CREATE SCHEMA IF NOT EXISTS billing;
+-- Who asks: members, keys' lives and who is told of them, idempotency records. What may be had at once: places. What is metered.
 
 -- organization -------------------------------------------------------------------------------
 
@@ -28,9 +27,16 @@ CREATE TABLE organization.members (
 );
 CREATE INDEX members_page ON organization.members (org_id, joined_at DESC, id DESC);
 
--- Pages with a filter, and retention.
+-- Pages with a filter.
 CREATE INDEX events_by_type ON organization.events (org_id, event_type, timestamp DESC, id DESC);
-CREATE INDEX events_by_age ON organization.events (timestamp);
+
+-- Below it lies what uuid7 made before that moment, as events have it for their id: retention goes by the primary key. An
+-- index on the time alone would be taken for pages too, and lead through the events of every other organization.
+CREATE FUNCTION organization.uuid7_floor(at timestamptz) RETURNS uuid
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT encode(overlay(decode('00000000000070008000000000000000', 'hex')
+    PLACING substring(int8send(floor(extract(epoch FROM at) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 'hex')::uuid
+$$;
 
 -- What a request with an Idempotency-Key did, or why it was refused.
 CREATE TABLE organization.idempotency (
@@ -72,89 +78,44 @@ BEGIN
 END
 $$;
 
--- billing ------------------------------------------------------------------------------------
-
--- `limits` and overrides are objects of limit names (as GET /v1/quotas has them) to integers; null, or none: unlimited.
-CREATE FUNCTION billing.are_limits(given jsonb) RETURNS boolean
+-- Such as `a***@example.org`.
+CREATE FUNCTION organization.redact_email(email text) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT jsonb_typeof(given) = 'object' AND coalesce(bool_and(
-    entry.key IN ('max_sandboxes', 'max_concurrent_ephemeral_running', 'max_concurrent_persistent_running',
-      'max_vcpus_per_sandbox', 'max_memory_mib_per_sandbox', 'max_disk_size_mib_per_sandbox',
-      'max_uptime_minutes_per_sandbox', 'max_total_storage_gib', 'included_storage_gib', 'included_disk_gib_hours',
-      'included_vcpu_hours', 'included_memory_gib_hours')
-    AND (entry.value = 'null' OR entry.value::text ~ '^(0|[1-9][0-9]{0,9})$' AND entry.value::text::bigint <= 2147483647)
-  ), true)
-  FROM jsonb_each(CASE WHEN jsonb_typeof(given) = 'object' THEN given ELSE '{}' END) AS entry
+  SELECT left(email, 1) || '***' || substring(email FROM '@[^@]*$')
 $$;
 
-CREATE TABLE billing.plans (
-  name             text PRIMARY KEY,
-  limits           jsonb NOT NULL CHECK (billing.are_limits(limits)),
-  currency         text NOT NULL CHECK (currency ~ '^[A-Z]{3}$'),
-  -- Prices are in millionths of a cent.
-  vcpu_hour        bigint NOT NULL CHECK (vcpu_hour >= 0),
-  memory_gib_hour  bigint NOT NULL CHECK (memory_gib_hour >= 0),
-  disk_gib_hour    bigint NOT NULL CHECK (disk_gib_hour >= 0),
-  storage_gib_hour bigint NOT NULL CHECK (storage_gib_hour >= 0),
-  hard_cap         boolean NOT NULL,
-  is_default       boolean NOT NULL,
-  created_at       timestamptz(6) NOT NULL DEFAULT now(),
-  updated_at       timestamptz(6) NOT NULL DEFAULT now()
-);
-CREATE UNIQUE INDEX plans_one_default ON billing.plans (is_default) WHERE is_default;
-
-INSERT INTO billing.plans (name, limits, currency, vcpu_hour, memory_gib_hour, disk_gib_hour, storage_gib_hour, hard_cap, is_default)
-VALUES
-  ('unlimited', '{}', 'USD', 0, 0, 0, 0, false, true),
-  -- Samples, for nobody until somebody is put on one: a free tier that ends, and one that is paid by use.
-  ('sample-free', '{"max_sandboxes": 20, "max_concurrent_ephemeral_running": 5, "max_concurrent_persistent_running": 2,
-     "max_vcpus_per_sandbox": 2, "max_memory_mib_per_sandbox": 4096, "max_disk_size_mib_per_sandbox": 10240,
-     "max_uptime_minutes_per_sandbox": 60, "max_total_storage_gib": 5, "included_storage_gib": 5,
-     "included_vcpu_hours": 50, "included_memory_gib_hours": 100}', 'USD', 0, 0, 0, 0, true, false),
-  ('sample-metered', '{"max_sandboxes": 1000, "max_concurrent_ephemeral_running": 100, "max_concurrent_persistent_running": 100,
-     "max_vcpus_per_sandbox": 8, "max_memory_mib_per_sandbox": 16384, "included_storage_gib": 10,
-     "included_vcpu_hours": 100, "included_memory_gib_hours": 200}', 'USD', 5000000, 1600000, 11000, 27000, false, false);
-
-CREATE TABLE billing.subscriptions (
-  org_id uuid PRIMARY KEY,
-  plan   text NOT NULL REFERENCES billing.plans (name),
-  since  timestamptz(6) NOT NULL
-);
-CREATE INDEX ON billing.subscriptions (plan);
-
-CREATE TABLE billing.overrides (
-  org_id     uuid PRIMARY KEY,
-  limits     jsonb NOT NULL CHECK (billing.are_limits(limits)),
-  updated_at timestamptz(6) NOT NULL
-);
-
--- Organizations on a hard-capped plan that have used up a pool of the month.
-CREATE TABLE billing.exhaustions (
-  org_id uuid PRIMARY KEY,
-  -- UTC.
-  month  date NOT NULL,
-  -- `included_vcpu_hours` or `included_memory_gib_hours`.
-  pool   text NOT NULL,
-  at     timestamptz(6) NOT NULL
-);
-
-CREATE FUNCTION billing.plan_of(org uuid) RETURNS text
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT coalesce((SELECT plan FROM billing.subscriptions WHERE org_id = org),
-                  (SELECT name FROM billing.plans WHERE is_default))
+-- Whatever changes what a look-up of a key answers is told to every process that caches them, with the commit. One that
+-- writes a row by hand is no exception.
+CREATE FUNCTION organization.tell_keys_changed(org uuid, api_key uuid) RETURNS void
+LANGUAGE sql VOLATILE AS $$
+  SELECT pg_notify('sandgate_keys', jsonb_build_object('org_id', org, 'api_key_id', coalesce(api_key::text, ''))::text)
 $$;
 
--- The limits of an organization, by name: its overrides, then its plan. `exhausted_pool` names the pool that keeps it
--- from starting anything for the rest of the month.
-CREATE FUNCTION billing.limits(org uuid) RETURNS jsonb
-LANGUAGE sql STABLE PARALLEL SAFE AS $$
-  SELECT p.limits
-    || coalesce((SELECT o.limits FROM billing.overrides o WHERE o.org_id = org), '{}')
-    || jsonb_build_object('exhausted_pool', (
-         SELECT x.pool FROM billing.exhaustions x
-         WHERE p.hard_cap AND x.org_id = org AND x.month = date_trunc('month', now() AT TIME ZONE 'UTC')::date))
-  FROM billing.plans p WHERE p.name = billing.plan_of(org)
+CREATE FUNCTION organization.api_key_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP <> 'INSERT' THEN PERFORM organization.tell_keys_changed(OLD.org_id, OLD.id); END IF;
+  -- The same words twice are told once.
+  IF TG_OP <> 'DELETE' THEN PERFORM organization.tell_keys_changed(NEW.org_id, NEW.id); END IF;
+  RETURN NULL;
+END
 $$;
+CREATE TRIGGER api_keys_told AFTER INSERT OR DELETE ON organization.api_keys
+  FOR EACH ROW EXECUTE FUNCTION organization.api_key_changed();
+-- That a key was used is nobody's concern.
+CREATE TRIGGER api_keys_change_told AFTER UPDATE ON organization.api_keys
+  FOR EACH ROW WHEN ((OLD.id, OLD.org_id, OLD.name, OLD.key_sha256, OLD.expires_at, OLD.revoked_at)
+    IS DISTINCT FROM (NEW.id, NEW.org_id, NEW.name, NEW.key_sha256, NEW.expires_at, NEW.revoked_at))
+  EXECUTE FUNCTION organization.api_key_changed();
+
+CREATE FUNCTION organization.organization_suspension_changed() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM organization.tell_keys_changed(NEW.id, NULL);
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER organizations_suspension_told AFTER UPDATE ON organization.organizations
+  FOR EACH ROW WHEN (OLD.suspended_at IS DISTINCT FROM NEW.suspended_at)
+  EXECUTE FUNCTION organization.organization_suspension_changed();
 
 -- sandbox ------------------------------------------------------------------------------------
 
@@ -164,7 +125,8 @@ CREATE TABLE sandbox.places (
   total_sandboxes    integer NOT NULL CHECK (total_sandboxes >= 0),
   ephemeral_running  integer NOT NULL CHECK (ephemeral_running >= 0),
   persistent_running integer NOT NULL CHECK (persistent_running >= 0)
-);
+  -- Changed by each verb of its organization: room on its page keeps the versions there.
+) WITH (fillfactor = 50);
 INSERT INTO sandbox.places (org_id, total_sandboxes, ephemeral_running, persistent_running)
 SELECT s.org_id, count(*), count(*) FILTER (WHERE s.ephemeral AND r.held), count(*) FILTER (WHERE NOT s.ephemeral AND r.held)
 FROM sandbox.sandboxes s,
@@ -173,3 +135,35 @@ WHERE s.destroyed_at IS NULL GROUP BY s.org_id;
 
 -- The uptime that the plan allowed when the run was admitted; null: any.
 ALTER TABLE sandbox.runs ADD COLUMN uptime_secs bigint;
+
+-- Which limit a run reaches first: its spec's, or the uptime that the plan allowed when it was admitted.
+CREATE FUNCTION sandbox.limit_code(spec jsonb, running_at timestamptz, workload_ended_at timestamptz, uptime_secs bigint)
+RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN running_at + sandbox.limit_interval(uptime_secs) < least(
+           CASE WHEN sandbox.idles(spec) THEN running_at ELSE workload_ended_at END + sandbox.limit_of(spec, 'idleTimeoutSecs'),
+           running_at + sandbox.limit_of(spec, 'maxDurationSecs'),
+           'infinity')
+      THEN 'max_uptime'
+    ELSE sandbox.limit_code(spec, running_at, workload_ended_at) END
+$$;
+
+-- When the run was handed out to be metered; only closed ones are, once. Runs of before are metered in the background.
+ALTER TABLE sandbox.runs ADD COLUMN metered_at timestamptz(6);
+CREATE INDEX runs_to_meter ON sandbox.runs (closed_at) WHERE closed_at IS NOT NULL AND metered_at IS NULL;
+-- Those that are counted one by one: open, or not rolled up yet.
+CREATE INDEX runs_unmetered ON sandbox.runs (org_id) WHERE running_at IS NOT NULL AND metered_at IS NULL;
+
+-- Hands out closed runs to be metered, the oldest first, each once: what the caller makes of them has to be in the
+-- same transaction. Any number of callers at once.
+CREATE FUNCTION sandbox.take_closed_runs(most integer) RETURNS SETOF sandbox.runs
+LANGUAGE sql VOLATILE AS $$
+  WITH chosen AS MATERIALIZED (
+    SELECT sandbox_id, generation FROM sandbox.runs
+    WHERE closed_at IS NOT NULL AND metered_at IS NULL
+    ORDER BY closed_at LIMIT most FOR UPDATE SKIP LOCKED
+  )
+  UPDATE sandbox.runs r SET metered_at = clock_timestamp()
+  FROM chosen c WHERE r.sandbox_id = c.sandbox_id AND r.generation = c.generation
+  RETURNING r.*
+$$;

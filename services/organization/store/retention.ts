@@ -23,10 +23,11 @@ export const EXPIRED_IDEMPOTENCY = batch(
   "expires_at <= now()",
   "expires_at",
 );
+// An event's id begins with its time.
 export const OLD_EVENTS = batch(
   "organization.events",
-  "timestamp < now() - $1::int * interval '1 day'",
-  "timestamp",
+  "id < organization.uuid7_floor(now() - $1::int * interval '1 day')",
+  "id",
 );
 
 // The oldest first, by index; what another process has in hand is left to it. The limit is written out, for a

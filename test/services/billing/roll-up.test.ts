@@ -1,13 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openDatabase } from "../../../prisma/database.ts";
-import { migrate } from "../../../prisma/migrate.ts";
 import { withClient } from "../../../runtime/postgres/connect.ts";
-import { rollUp } from "../../../services/billing/store/roll-up.ts";
-import { createEmptyDatabase } from "../../support/database.ts";
 import { type BillingBench, createBillingBench, insertRuns } from "./support.ts";
 
 let bench: BillingBench;
@@ -71,32 +64,4 @@ test("open runs are left, and runs that never ran are taken for nothing", async 
   ]);
   expect(await bench.ctx.store.rollUp(10)).toBe(1);
   expect(await sums()).toEqual({ left: "1", pieces: "0", ms: null, daily: null });
-});
-
-const MIGRATIONS = "prisma/migrations";
-const OURS = "20261121160200_billing";
-
-test("runs of before there was metering are rolled up too", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "sandgate-migrations-"));
-  const { url, close } = await createEmptyDatabase();
-  const database = openDatabase(url);
-  try {
-    for (const name of await readdir(MIGRATIONS))
-      if (name < OURS) await cp(join(MIGRATIONS, name), join(folder, name), { recursive: true });
-    await migrate(url, folder);
-    const orgId = randomUUID();
-    const hour = { runningAt: "2026-04-01T00:00:00Z", machineEndedAt: "2026-04-01T01:00:00Z" };
-    await insertRuns(database, [
-      { orgId, ...hour },
-      { orgId, runningAt: "2026-04-01T00:00:00Z" },
-    ]);
-    await migrate(url);
-    expect(await rollUp(database, 10)).toBe(1);
-    const totals = await database.query("SELECT org_id, vcpu::text FROM billing.daily");
-    expect(totals).toEqual([{ org_id: orgId, vcpu: "3600000" }]);
-  } finally {
-    await database.close();
-    await close();
-    await rm(folder, { recursive: true });
-  }
 });

@@ -21,7 +21,7 @@ const fail = (error: unknown) => expect.fail(String(error));
 const addEvents = (rows: number, at: string) =>
   bench.database.query(
     `INSERT INTO organization.events (id, org_id, category, event_type, actor, payload, timestamp)
-     SELECT gen_random_uuid(), gen_random_uuid(), 'thing', 'thing_made', '{}', '{}', ${at}
+     SELECT organization.uuid7(${at}), gen_random_uuid(), 'thing', 'thing_made', '{}', '{}', ${at}
      FROM generate_series(1, $1::int) AS i RETURNING id`,
     rows,
   );
@@ -62,11 +62,21 @@ test("without a retention events are kept", async () => {
   expect(await count("events")()).toBe(3);
 });
 
+test("an event goes when its last millisecond is past the retention, not before", async () => {
+  const cut = "timestamptz '2026-03-01 12:00:00.123Z'";
+  const [row] = await bench.database.query<Record<"below" | "above", boolean>>(
+    `SELECT bool_and(organization.uuid7(${cut} - interval '1 microsecond') < floor) AS below,
+            bool_and(organization.uuid7(${cut}) >= floor AND organization.uuid7(${cut} + interval '999 microseconds') >= floor) AS above
+     FROM generate_series(1, 1000), LATERAL (SELECT organization.uuid7_floor(${cut}) AS floor) f`,
+  );
+  expect(row).toEqual({ below: true, above: true });
+});
+
 test("a row that somebody holds is left alone, and holds nothing up", async () => {
   await addEvents(2 * BATCH, OLD);
   await withClient(bench.url, async (client) => {
     await client.query("BEGIN");
-    await client.query("SELECT id FROM organization.events ORDER BY timestamp LIMIT 1 FOR UPDATE");
+    await client.query("SELECT id FROM organization.events ORDER BY id LIMIT 1 FOR UPDATE");
     expect(await bench.ctx.store.deleteOldEvents(30)).toBe(BATCH);
     expect(await bench.ctx.store.deleteOldEvents(30)).toBe(BATCH - 1);
     expect(await bench.ctx.store.deleteOldEvents(30)).toBe(0);
@@ -92,7 +102,7 @@ test("a record that is used anew while it is deleted stays", async () => {
 });
 
 test.each([
-  ["events", OLD_EVENTS, "(30)", "int", "events_by_age"],
+  ["events", OLD_EVENTS, "(30)", "int", "events_pkey"],
   ["idempotency", EXPIRED_IDEMPOTENCY, "", "", "idempotency_by_expiry"],
 ])("a batch of %s reads an index, never the table", async (table, sql, given, type, index) => {
   if (table === "events") await addEvents(20_000, YOUNG);

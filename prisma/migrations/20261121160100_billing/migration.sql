@@ -1,28 +1,88 @@
--- Metering: closed runs are rolled up once, by day; plans are changed together with their events.
+-- What it costs: plans and limits, metering by day. Plans are changed together with their events.
+CREATE SCHEMA IF NOT EXISTS billing;
 
--- sandbox ------------------------------------------------------------------------------------
-
--- When the run was handed out to be metered; only closed ones are, once. Runs of before are metered in the background.
-ALTER TABLE sandbox.runs ADD COLUMN metered_at timestamptz(6);
-CREATE INDEX runs_to_meter ON sandbox.runs (closed_at) WHERE closed_at IS NOT NULL AND metered_at IS NULL;
--- Those that are counted one by one: open, or not rolled up yet.
-CREATE INDEX runs_unmetered ON sandbox.runs (org_id) WHERE running_at IS NOT NULL AND metered_at IS NULL;
-
--- Hands out closed runs to be metered, the oldest first, each once: what the caller makes of them has to be in the
--- same transaction. Any number of callers at once.
-CREATE FUNCTION sandbox.take_closed_runs(most integer) RETURNS SETOF sandbox.runs
-LANGUAGE sql VOLATILE AS $$
-  WITH chosen AS MATERIALIZED (
-    SELECT sandbox_id, generation FROM sandbox.runs
-    WHERE closed_at IS NOT NULL AND metered_at IS NULL
-    ORDER BY closed_at LIMIT most FOR UPDATE SKIP LOCKED
-  )
-  UPDATE sandbox.runs r SET metered_at = clock_timestamp()
-  FROM chosen c WHERE r.sandbox_id = c.sandbox_id AND r.generation = c.generation
-  RETURNING r.*
+-- `limits` and overrides are objects of limit names (as GET /v1/quotas has them) to integers; null, or none: unlimited.
+CREATE FUNCTION billing.are_limits(given jsonb) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT jsonb_typeof(given) = 'object' AND coalesce(bool_and(
+    entry.key IN ('max_sandboxes', 'max_concurrent_ephemeral_running', 'max_concurrent_persistent_running',
+      'max_vcpus_per_sandbox', 'max_memory_mib_per_sandbox', 'max_disk_size_mib_per_sandbox',
+      'max_uptime_minutes_per_sandbox', 'max_total_storage_gib', 'included_storage_gib', 'included_disk_gib_hours',
+      'included_vcpu_hours', 'included_memory_gib_hours')
+    AND (entry.value = 'null' OR entry.value::text ~ '^(0|[1-9][0-9]{0,9})$' AND entry.value::text::bigint <= 2147483647)
+  ), true)
+  FROM jsonb_each(CASE WHEN jsonb_typeof(given) = 'object' THEN given ELSE '{}' END) AS entry
 $$;
 
--- billing ------------------------------------------------------------------------------------
+CREATE TABLE billing.plans (
+  name             text PRIMARY KEY,
+  limits           jsonb NOT NULL CHECK (billing.are_limits(limits)),
+  currency         text NOT NULL CHECK (currency ~ '^[A-Z]{3}$'),
+  -- Prices are in millionths of a cent.
+  vcpu_hour        bigint NOT NULL CHECK (vcpu_hour >= 0),
+  memory_gib_hour  bigint NOT NULL CHECK (memory_gib_hour >= 0),
+  disk_gib_hour    bigint NOT NULL CHECK (disk_gib_hour >= 0),
+  storage_gib_hour bigint NOT NULL CHECK (storage_gib_hour >= 0),
+  hard_cap         boolean NOT NULL,
+  is_default       boolean NOT NULL,
+  created_at       timestamptz(6) NOT NULL DEFAULT now(),
+  updated_at       timestamptz(6) NOT NULL DEFAULT now()
+);
+CREATE UNIQUE INDEX plans_one_default ON billing.plans (is_default) WHERE is_default;
+
+INSERT INTO billing.plans (name, limits, currency, vcpu_hour, memory_gib_hour, disk_gib_hour, storage_gib_hour, hard_cap, is_default)
+VALUES
+  ('unlimited', '{}', 'USD', 0, 0, 0, 0, false, true),
+  -- Samples, for nobody until somebody is put on one: a free tier that ends, and one that is paid by use.
+  ('sample-free', '{"max_sandboxes": 20, "max_concurrent_ephemeral_running": 5, "max_concurrent_persistent_running": 2,
+     "max_vcpus_per_sandbox": 2, "max_memory_mib_per_sandbox": 4096, "max_disk_size_mib_per_sandbox": 10240,
+     "max_uptime_minutes_per_sandbox": 60, "max_total_storage_gib": 5, "included_storage_gib": 5,
+     "included_vcpu_hours": 50, "included_memory_gib_hours": 100}', 'USD', 0, 0, 0, 0, true, false),
+  ('sample-metered', '{"max_sandboxes": 1000, "max_concurrent_ephemeral_running": 100, "max_concurrent_persistent_running": 100,
+     "max_vcpus_per_sandbox": 8, "max_memory_mib_per_sandbox": 16384, "included_storage_gib": 10,
+     "included_vcpu_hours": 100, "included_memory_gib_hours": 200, "included_disk_gib_hours": 0}',
+   'USD', 5000000, 1600000, 11000, 27000, false, false);
+
+CREATE TABLE billing.subscriptions (
+  org_id uuid PRIMARY KEY,
+  plan   text NOT NULL REFERENCES billing.plans (name),
+  since  timestamptz(6) NOT NULL
+);
+CREATE INDEX ON billing.subscriptions (plan);
+
+CREATE TABLE billing.overrides (
+  org_id     uuid PRIMARY KEY,
+  limits     jsonb NOT NULL CHECK (billing.are_limits(limits)),
+  updated_at timestamptz(6) NOT NULL
+);
+
+-- Organizations on a hard-capped plan that have used up a pool of the month.
+CREATE TABLE billing.exhaustions (
+  org_id uuid PRIMARY KEY,
+  -- UTC.
+  month  date NOT NULL,
+  -- `included_vcpu_hours` or `included_memory_gib_hours`.
+  pool   text NOT NULL,
+  at     timestamptz(6) NOT NULL
+);
+
+CREATE FUNCTION billing.plan_of(org uuid) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT coalesce((SELECT plan FROM billing.subscriptions WHERE org_id = org),
+                  (SELECT name FROM billing.plans WHERE is_default))
+$$;
+
+-- The limits of an organization, by name: its overrides, then its plan. `exhausted_pool` names the pool that keeps it
+-- from starting anything for the rest of the month.
+CREATE FUNCTION billing.limits(org uuid) RETURNS jsonb
+LANGUAGE sql STABLE PARALLEL SAFE AS $$
+  SELECT p.limits
+    || coalesce((SELECT o.limits FROM billing.overrides o WHERE o.org_id = org), '{}')
+    || jsonb_build_object('exhausted_pool', (
+         SELECT x.pool FROM billing.exhaustions x
+         WHERE p.hard_cap AND x.org_id = org AND x.month = date_trunc('month', now() AT TIME ZONE 'UTC')::date))
+  FROM billing.plans p WHERE p.name = billing.plan_of(org)
+$$;
 
 -- Milliseconds since 1970, the rest cut off.
 CREATE FUNCTION billing.ms(at timestamptz) RETURNS bigint
@@ -64,10 +124,6 @@ CREATE TABLE billing.storage_accruals (
   CHECK (since <= until)
 );
 CREATE UNIQUE INDEX storage_accruals_open ON billing.storage_accruals (volume_id) WHERE until IS NULL;
-
--- What the sample charges for disks, it charges from the first hour.
-UPDATE billing.plans SET limits = limits || '{"included_disk_gib_hours": 0}'
-WHERE name = 'sample-metered' AND NOT limits ? 'included_disk_gib_hours';
 
 -- What an organization may use and what it pays, as its events tell it.
 CREATE FUNCTION billing.terms(org uuid) RETURNS jsonb
