@@ -11,6 +11,7 @@ import type { Logger } from "../runtime/log.ts";
 import { createInProcessTransport } from "../runtime/rpc/in-process.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import type { Secrets } from "../runtime/secrets.ts";
+import { seldom } from "../runtime/seldom.ts";
 import { startBillingService } from "../services/billing/start.ts";
 import { startOrchestratorService } from "../services/orchestrator/start.ts";
 import type { BootstrapResult } from "../services/organization/bootstrap.ts";
@@ -67,6 +68,13 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   return { clients, routes, bootstrap: organization.bootstrap, chosen };
 }
 
+/** What background work that fails goes on failing with is not said every time. */
+function complaints(log: Logger, service: string) {
+  return seldom((err, unsaid) =>
+    log.error({ err, ...unsaid }, `the ${service} service's background work failed`),
+  );
+}
+
 /** Where a generated key is kept. */
 export function keyFileOf({ dataDir }: Config): string {
   return join(dataDir, "api-key");
@@ -90,8 +98,7 @@ export function startOrganizations({
         bootstrapApiKey: config.bootstrapApiKey,
         keyFile: keyFileOf(config),
         eventRetentionDays: config.organization.eventRetentionDays,
-        onError: (error) =>
-          log.error({ err: error }, "the organization service's background work failed"),
+        onError: complaints(log, "organization"),
       }),
     end: (service) => service.stop(),
   });
@@ -106,8 +113,7 @@ export function startSandboxes({ config, log, lifecycle, database, secrets }: Se
         sign: (data) => secrets.hmac("cursor", data),
         hashRequest: (sha256) => secrets.hmac("idempotency", sha256),
         lingerSecs: config.orchestrator.ephemeralLingerSecs,
-        onError: (error) =>
-          log.error({ err: error }, "the sandbox service's background work failed"),
+        onError: complaints(log, "sandbox"),
       }),
     end: (service) => service.stop(),
   });
@@ -142,8 +148,7 @@ export function startBilling(
         database,
         sandboxes,
         poolGraceSecs: config.billing.poolGraceSecs,
-        onError: (error) =>
-          log.error({ err: error }, "the billing service's background work failed"),
+        onError: complaints(log, "billing"),
       }),
     end: (service) => service.stop(),
   });

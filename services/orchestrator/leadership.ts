@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { seldom } from "../../runtime/seldom.ts";
 import { coalesce } from "./coalesce.ts";
 import type { OrchestratorContext } from "./context.ts";
 
@@ -75,7 +76,7 @@ export function seekLeadership(
   const first = Promise.withResolvers<void>();
   const beats = coalesce(
     () => beat().finally(first.resolve),
-    (err) => ctx.log.warn({ err }, "could not renew the engine's lease"),
+    seldom((err, unsaid) => ctx.log.warn({ err, ...unsaid }, "could not renew the engine's lease")),
   );
   beats.call();
   const timer = setInterval(beats.call, EVERY_MS);

@@ -1,6 +1,7 @@
 import type { Client, ServiceImpl } from "@connectrpc/connect";
 import type { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { seldom } from "../../runtime/seldom.ts";
 import { knownCapacity } from "./capacity.ts";
 import type { OrchestratorContext } from "./context.ts";
 import { LogHub } from "./logs/hub.ts";
@@ -31,16 +32,18 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
   const ctx = { store, engine, capacity, reportsOf, log, unseal, limits };
   const orchestrator = startOrchestrator(ctx);
   const hub = new LogHub(engine);
-  const runs = new RunWatch(store.listRunStates, (err) =>
-    log.warn({ err }, "could not look at the runs whose logs are followed"),
+  const blind = seldom((err, unsaid) =>
+    log.warn({ err, ...unsaid }, "could not look at the runs whose logs are followed"),
   );
+  const runs = new RunWatch(store.listRunStates, blind);
   const hint = () => {
     orchestrator.hint();
     runs.hint();
   };
-  const listener = listenForWork(databaseUrl, hint, (error) =>
-    log.warn({ err: error }, "lost the connection that listens for work"),
+  const complain = seldom((err, unsaid) =>
+    log.warn({ err, ...unsaid }, "lost the connection that listens for work"),
   );
+  const listener = listenForWork(databaseUrl, hint, complain);
   await orchestrator.ready;
   return {
     service: createOrchestratorService(store, {

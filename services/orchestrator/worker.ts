@@ -1,3 +1,4 @@
+import { seldom } from "../../runtime/seldom.ts";
 import { type Coalesced, coalesce } from "./coalesce.ts";
 import type { LeadingContext } from "./context.ts";
 import { endRun } from "./domain/end-run.ts";
@@ -41,11 +42,13 @@ export class Worker {
     this.#starts = new Starts(ctx, this.#tasks);
     this.#looking = coalesce(
       () => this.#look(),
-      (err) => ctx.log.warn({ err }, "could not look for work"),
+      seldom((err, unsaid) => ctx.log.warn({ err, ...unsaid }, "could not look for work")),
     );
     this.#observing = coalesce(
       () => this.#observe(),
-      (err) => ctx.log.warn({ err }, "could not compare runs with the engine"),
+      seldom((err, unsaid) =>
+        ctx.log.warn({ err, ...unsaid }, "could not compare runs with the engine"),
+      ),
     );
   }
 
