@@ -4,8 +4,10 @@ import { startRounds } from "../../runtime/rounds.ts";
 import type { SandboxContext } from "./context.ts";
 import { destroySandbox } from "./domain/change-sandbox.ts";
 
-/** A sandbox may end and be due within this; what is due sooner has a timer of its own. */
-const EVERY_MS = 1_000;
+/** One that could not be destroyed is due still, and is not to be tried in a hurry. */
+const AGAIN_MS = 1_000;
+/** One may become due sooner where another process has a shorter linger. */
+const EVERY_MS = 10_000;
 const AT_ONCE = 100;
 const ACTOR: Actor = { kind: "system", code: "ephemeral", label: "Ephemeral sandbox ended" };
 
@@ -19,9 +21,12 @@ export function startHousekeeping(
 
 /** @returns how many milliseconds from now there may be more */
 async function expire(ctx: SandboxContext, onError: (error: unknown) => void): Promise<number> {
-  const expired = await ctx.store.listExpired(AT_ONCE);
+  // One that ends from now on is not due before its linger is over.
+  const rest = Math.min(EVERY_MS, Math.max(AGAIN_MS, ctx.lingerSecs * 1_000));
+  const ms = await ctx.store.nextExpiry();
+  if (ms === null || ms > 0) return Math.min(rest, Math.ceil(ms ?? rest));
   const destroyed = await Promise.all(
-    expired.map((sandbox) =>
+    (await ctx.store.listExpired(AT_ONCE)).map((sandbox) =>
       destroy(ctx, sandbox).then(
         () => true,
         (error: unknown) => {
@@ -31,10 +36,7 @@ async function expire(ctx: SandboxContext, onError: (error: unknown) => void): P
       ),
     ),
   );
-  // One that could not be destroyed is due still, and is not to be tried in a hurry.
-  if (destroyed.includes(false)) return EVERY_MS;
-  const ms = await ctx.store.nextExpiry();
-  return Math.min(EVERY_MS, Math.max(0, Math.ceil(ms ?? EVERY_MS)));
+  return destroyed.includes(false) ? AGAIN_MS : 0;
 }
 
 async function destroy(ctx: SandboxContext, { id, orgId }: { id: string; orgId: string }) {

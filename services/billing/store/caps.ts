@@ -133,15 +133,20 @@ function exhaustionEvent(of: string, exhausted: boolean, actor: string, at: stri
     jsonb_build_object('pool_exhausted', ${exhausted}, 'pool', ${of}.pool, 'month', ${of}.month), ${at})`;
 }
 
-/** Some of the sandboxes of these organizations that run, or are to; others each time, so that none is in the way. */
+/**
+ * Some of the sandboxes of these organizations that run, or are to; others each time, so that none is in the way.
+ * An organization's sandboxes are looked through only where its places say that any do.
+ */
 export function listRunning(
   database: Database,
   orgIds: readonly string[],
   most: number,
 ): Promise<{ orgId: string; sandboxId: string }[]> {
   return database.query(
-    `SELECT s.org_id AS "orgId", s.id AS "sandboxId" FROM sandbox.sandboxes s
-     WHERE s.org_id = ANY($1::uuid[]) AND s.destroyed_at IS NULL AND s.status IN ('starting', 'running')
+    `SELECT s.org_id AS "orgId", s.id AS "sandboxId"
+     FROM sandbox.places p JOIN sandbox.sandboxes s ON s.org_id = p.org_id
+     WHERE p.org_id = ANY($1::uuid[]) AND p.ephemeral_running + p.persistent_running > 0
+       AND s.destroyed_at IS NULL AND s.status IN ('starting', 'running')
      ORDER BY random() LIMIT $2::int`,
     orgIds,
     most,

@@ -29,7 +29,7 @@ SELECT u.*, s.name, s.slug FROM (
   SELECT sandbox_id AS "sandboxId", day::int, sum(vcpus * ms)::text AS vcpu, sum(memory_mib * ms)::text AS memory,
          sum(disk_mib * ms)::text AS disk
   FROM used WHERE ms > 0 GROUP BY sandbox_id, used.day
-) u LEFT JOIN sandbox.sandboxes s ON s.id = u."sandboxId" AND s.destroyed_at IS NULL
+) u LEFT JOIN sandbox.sandboxes s ON s.id = u."sandboxId" AND s.org_id = $1::uuid AND s.destroyed_at IS NULL
 ORDER BY u.day, u."sandboxId"`;
 
 /** What each sandbox used on each day of a span, by day, then by sandbox. */

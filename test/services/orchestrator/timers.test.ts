@@ -134,9 +134,8 @@ test("who ended a run: the engine, one that lost it, or a stop that was asked fo
 
 test("an ephemeral sandbox goes when its linger is over, to the second", async () => {
   system = await createSystem();
-  const ctx = { ...system.ctx };
   system.ctx.lingerSecs = 2;
-  const housekeeping = startHousekeeping(ctx, () => {});
+  const housekeeping = startHousekeeping(system.ctx, () => {});
   const { id } = await system.create({ lifecycle: { ephemeral: true, maxDurationSecs: 1n } });
   const destroyed = () =>
     system.database.query<{ late: number }>(
