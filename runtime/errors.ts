@@ -48,6 +48,13 @@ export class ServiceError extends Error {
   }
 }
 
+/** What does not fit, by field; the first one is the sentence. */
+export function invalidRequest(faults: readonly FieldFault[]): ServiceError {
+  const [first] = faults;
+  const text = first?.field ? `${first.field}: ${first.message}` : (first?.message ?? "refused");
+  return new ServiceError("INVALID_REQUEST", `invalid request: ${text}`, { faults });
+}
+
 /** A sentence for the operator: printed as it is, without a stack, before the program exits with 1. */
 export class StartupError extends Error {
   override name = "StartupError";

@@ -1,7 +1,7 @@
 import { create, type DescMessage, type DescService, type MessageShape } from "@bufbuild/protobuf";
 import { pathToString } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Validator, type Violation } from "@bufbuild/protovalidate";
-import { type FieldFault, ServiceError } from "../errors.ts";
+import { type FieldFault, invalidRequest } from "../errors.ts";
 
 let shared: Validator | undefined;
 
@@ -51,10 +51,4 @@ function regexMatch(pattern: string, against: string): boolean {
 
 function toFault({ field, message }: Violation): FieldFault {
   return { field: pathToString(field), message };
-}
-
-function invalidRequest(faults: readonly FieldFault[]): ServiceError {
-  const [first] = faults;
-  const text = first?.field ? `${first.field}: ${first.message}` : (first?.message ?? "");
-  return new ServiceError("INVALID_REQUEST", `invalid request: ${text}`, { faults });
 }

@@ -1,4 +1,4 @@
-import type { Sign } from "../../runtime/page-cursor.ts";
+import type { Sign } from "../../runtime/pages.ts";
 import type { KeyWatch } from "./key-watch.ts";
 import type { Store } from "./store.ts";
 

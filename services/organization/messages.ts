@@ -6,18 +6,14 @@ import {
   timestampFromDate,
 } from "@bufbuild/protobuf/wkt";
 import * as pb from "../../proto/gen/organization/v1/organization_service_pb.ts";
+import type { PageRequest } from "../../runtime/pages.ts";
+import { given } from "../../runtime/rpc/given.ts";
 import type { AuditEvent } from "./domain/event.ts";
 import type { EventFilter } from "./domain/events.ts";
 import type { ApiKey, KeyHolder } from "./domain/key.ts";
 import { type Member, ROLES, type Role } from "./domain/member.ts";
 import type { Organization } from "./domain/organization.ts";
-import type { PageRequest } from "./domain/pages.ts";
 import type { KeyNews } from "./key-feed.ts";
-
-/** What is null is left unset. */
-function given<Name extends string, Value>(name: Name, value: Value | null) {
-  return value === null ? {} : ({ [name]: value } as Record<Name, Value>);
-}
 
 function time<Name extends string>(name: Name, at: Date | null) {
   return given(name, at && timestampFromDate(at));

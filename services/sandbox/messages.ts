@@ -3,15 +3,15 @@ import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/prot
 import * as pb from "../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import * as rpc from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { SandboxSpecSchema } from "../../proto/gen/sandbox/v1/spec_pb.ts";
+import { invalidRequest } from "../../runtime/errors.ts";
+import { given } from "../../runtime/rpc/given.ts";
 import type { Watched } from "./changes.ts";
 import type { CreateSandbox } from "./domain/create-sandbox.ts";
 import type { Answered } from "./domain/idempotency.ts";
 import type { ListSandboxes } from "./domain/list-sandboxes.ts";
-import { invalidRequest } from "./domain/refusals.ts";
 import type { Observation } from "./domain/report.ts";
 import { type Lease, type Sandbox, type SandboxKey, STATUSES } from "./domain/sandbox.ts";
 import { enumCodec } from "./messages/enums.ts";
-import { given } from "./messages/mounts.ts";
 import { sealedFromMessage, specFromMessage, specToMessage } from "./messages/spec.ts";
 
 const status = enumCodec(pb.SandboxStatus, STATUSES);

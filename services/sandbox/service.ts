@@ -1,6 +1,7 @@
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { requireCaller } from "../../runtime/rpc/context.ts";
+import { given } from "../../runtime/rpc/given.ts";
 import type { SandboxContext } from "./context.ts";
 import * as change from "./domain/change-sandbox.ts";
 import { createSandbox } from "./domain/create-sandbox.ts";
@@ -20,10 +21,8 @@ export function createSandboxService(ctx: SandboxContext): ServiceImpl<typeof Sa
 
     listSandboxes: async (request, call) => {
       const page = await listSandboxes(ctx, requireCaller(call), read.listFromMessage(request));
-      const sandboxes = page.sandboxes.map(read.sandboxToMessage);
-      return page.nextCursor === null
-        ? { sandboxes }
-        : { sandboxes, nextPageToken: page.nextCursor };
+      const sandboxes = page.rows.map(read.sandboxToMessage);
+      return { sandboxes, ...given("nextPageToken", page.nextCursor) };
     },
 
     renameSandbox: async (request, call) => {

@@ -169,7 +169,7 @@ test("what was running can be stopped and destroyed, and gives its places back",
      VALUES ('test', gen_random_uuid(), 1, now() + interval '1 hour', now(), '{}', 4, 4096) RETURNING engine`,
   );
   const living = { orgId: ORG, limit: 100, after: null, labels: null, statuses: null };
-  const { sandboxes } = await store.list(living);
+  const { rows: sandboxes } = await store.list(living);
   expect(sandboxes).toHaveLength(7);
   for (const { id, status } of sandboxes) {
     if (status === "running") expect(await store.stop(ORG, { id }, ACTOR)).toBeDefined();

@@ -1,10 +1,4 @@
-import { type FieldFault, ServiceError } from "../../../runtime/errors.ts";
-
-export function invalidRequest(faults: readonly FieldFault[]): ServiceError {
-  const first = faults[0];
-  const message = `invalid request: ${first ? `${first.field}: ${first.message}` : "refused"}`;
-  return new ServiceError("INVALID_REQUEST", message, { faults });
-}
+import { ServiceError } from "../../../runtime/errors.ts";
 
 export function orgNotFound(): ServiceError {
   return new ServiceError("ORG_NOT_FOUND", "org not found");

@@ -1,10 +1,10 @@
 import type { Caller } from "../../../runtime/caller.ts";
 import type { FieldFault } from "../../../runtime/errors.ts";
+import { invalidRequest } from "../../../runtime/errors.ts";
 import type { BillingContext } from "../context.ts";
 import { requireAccount } from "./account.ts";
 import { isLimitName, LIMIT_NAMES } from "./limits.ts";
 import type { Account } from "./plan.ts";
-import { invalidRequest } from "./refusals.ts";
 
 export interface SetOverrides {
   /** Null: unlimited. */

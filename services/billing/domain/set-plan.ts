@@ -1,8 +1,8 @@
 import type { Actor } from "../../../runtime/caller.ts";
+import { invalidRequest } from "../../../runtime/errors.ts";
 import type { BillingContext } from "../context.ts";
 import { keptLimits } from "./cost.ts";
 import type { Plan } from "./plan.ts";
-import { invalidRequest } from "./refusals.ts";
 
 /**
  * Makes a plan, or replaces all of one. Each organization whose limits or prices change gets an event.

@@ -1,5 +1,5 @@
+import { invalidRequest } from "../../../runtime/errors.ts";
 import { DAY_MS, monthEnd, monthStart } from "./calendar.ts";
-import { invalidRequest } from "./refusals.ts";
 
 /** A window as it is asked for, in milliseconds since 1970; undefined: the default. */
 export interface GivenWindow {

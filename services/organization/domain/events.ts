@@ -1,9 +1,8 @@
 import type { Caller } from "../../../runtime/caller.ts";
-import { ServiceError } from "../../../runtime/errors.ts";
+import { invalidRequest, ServiceError } from "../../../runtime/errors.ts";
+import { type Page, type PageRequest, page } from "../../../runtime/pages.ts";
 import type { OrganizationContext } from "../context.ts";
 import type { AuditEvent } from "./event.ts";
-import { type Page, type PageRequest, page } from "./pages.ts";
-import { invalidField } from "./refusals.ts";
 
 export interface EventFilter {
   /** null: every type. */
@@ -24,9 +23,9 @@ export async function listEvents(
   { eventType, sinceUs, untilUs, ...request }: EventFilter & PageRequest,
 ): Promise<Page<AuditEvent>> {
   if (sinceUs !== null && untilUs !== null && sinceUs > untilUs)
-    throw invalidField("since", "is after `until`");
+    throw invalidRequest([{ field: "since", message: "is after `until`" }]);
   const filters = [eventType, sinceUs, untilUs].map((filter) => filter?.toString() ?? null);
-  return page(ctx, { list: "events", orgId, filters }, request, (limit, after) =>
+  return page(ctx.sign, { list: "events", orgId, filters }, request, (limit, after) =>
     ctx.store.listEvents({ orgId, eventType, sinceUs, untilUs, limit, after }),
   );
 }

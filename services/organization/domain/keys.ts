@@ -1,9 +1,9 @@
 import { describeApiKey, generateApiKey, hashApiKey } from "../../../runtime/api-key.ts";
 import type { Caller } from "../../../runtime/caller.ts";
-import { ServiceError } from "../../../runtime/errors.ts";
+import { invalidRequest, ServiceError } from "../../../runtime/errors.ts";
 import type { OrganizationContext } from "../context.ts";
 import { type ApiKey, endOf, type KeyMaterial, type NewKey } from "./key.ts";
-import { invalidField, noKey, noOrganization } from "./refusals.ts";
+import { noKey, noOrganization } from "./refusals.ts";
 
 /**
  * A new key; its answer is the only one that ever holds it.
@@ -15,7 +15,7 @@ export async function createKey(
   { name, expiresAt }: { name: string; expiresAt: Date | null },
 ): Promise<NewKey> {
   if (expiresAt && expiresAt.getTime() <= Date.now())
-    throw invalidField("expires_at", "must be in the future");
+    throw invalidRequest([{ field: "expires_at", message: "must be in the future" }]);
   const { secret, material } = make();
   const key = await ctx.store.createKey({ orgId, actor, name, expiresAt, material });
   if (!key) throw noOrganization();

@@ -1,8 +1,8 @@
 import type { Caller } from "../../../runtime/caller.ts";
 import { ServiceError } from "../../../runtime/errors.ts";
+import { type Page, type PageRequest, page } from "../../../runtime/pages.ts";
 import type { OrganizationContext } from "../context.ts";
 import type { Member, Role } from "./member.ts";
-import { type Page, type PageRequest, page } from "./pages.ts";
 import { noOrganization } from "./refusals.ts";
 
 /**
@@ -14,7 +14,7 @@ export function listMembers(
   { orgId }: Caller,
   request: PageRequest,
 ): Promise<Page<Member>> {
-  return page(ctx, { list: "members", orgId, filters: null }, request, (limit, after) =>
+  return page(ctx.sign, { list: "members", orgId, filters: null }, request, (limit, after) =>
     ctx.store.listMembers({ orgId, limit, after }),
   );
 }

@@ -1,9 +1,8 @@
 import type { Database } from "../../../prisma/database.ts";
-import type { PagePoint } from "../../../runtime/page-cursor.ts";
+import { Conditions, fromUs, slice, toUs } from "../../../prisma/pages.ts";
+import type { PagePoint, Slice } from "../../../runtime/pages.ts";
 import type { AuditEvent } from "../domain/event.ts";
 import type { EventFilter } from "../domain/events.ts";
-import type { Slice } from "../domain/pages.ts";
-import { Conditions, fromUs, slice, toUs } from "./pages.ts";
 
 interface EventRow extends Omit<AuditEvent, "timestampUs"> {
   us: bigint;

@@ -1,9 +1,8 @@
 import { type Database, refusal } from "../../../prisma/database.ts";
+import { Conditions, type Placed, slice, toUs } from "../../../prisma/pages.ts";
 import type { Actor } from "../../../runtime/caller.ts";
-import type { PagePoint } from "../../../runtime/page-cursor.ts";
+import type { PagePoint, Slice } from "../../../runtime/pages.ts";
 import type { Member, Role } from "../domain/member.ts";
-import type { Slice } from "../domain/pages.ts";
-import { Conditions, type Placed, slice, toUs } from "./pages.ts";
 
 const COLUMNS = `m.id, m.user_id AS "userId", u.email, u.display_name AS "displayName",
   u.avatar_url AS "avatarUrl", m.role, m.joined_at AS "joinedAt"`;

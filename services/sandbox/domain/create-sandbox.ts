@@ -1,12 +1,13 @@
 import { v7 as uuidv7 } from "uuid";
 import type { Caller } from "../../../runtime/caller.ts";
+import { invalidRequest } from "../../../runtime/errors.ts";
 import type { SandboxContext } from "../context.ts";
 import { type NewSandbox, takenField } from "../store.ts";
 import { canonicalSpec } from "./canonical-spec.ts";
 import { type Answered, type Memory, once } from "./idempotency.ts";
 import { overQuota } from "./quotas.ts";
 import { unknownReferences } from "./references.ts";
-import { inSpec, invalidConfig, invalidRequest, nameTaken, unreachable } from "./refusals.ts";
+import { inSpec, invalidConfig, nameTaken, unreachable } from "./refusals.ts";
 import { patchRequirements, type Requirement, requirements, unsupported } from "./requirements.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { generateSlug } from "./slug.ts";

@@ -1,50 +1,32 @@
 import type { Caller } from "../../../runtime/caller.ts";
-import {
-  filterDigest as digestOf,
-  makeCursor,
-  openCursor,
-  type PagePoint,
-} from "../../../runtime/page-cursor.ts";
+import { type Page, type PageRequest, page } from "../../../runtime/pages.ts";
 import type { SandboxContext } from "../context.ts";
-import { invalidRequest } from "./refusals.ts";
 import type { Sandbox, Status } from "./sandbox.ts";
 
-export interface ListSandboxes {
-  /** 0: 20. */
-  limit: number;
-  /** Empty: the first page. */
-  cursor: string;
+export interface ListSandboxes extends PageRequest {
   labels: Record<string, string>;
   statuses: Status[];
 }
 
-const DEFAULT_LIMIT = 20;
-
-/** A page, newest first, and the cursor of the next one where there is one. */
-export async function listSandboxes(
+/**
+ * Newest first.
+ * @throws ServiceError (INVALID_REQUEST) for a cursor of another list
+ */
+export function listSandboxes(
   ctx: SandboxContext,
-  caller: Caller,
-  input: ListSandboxes,
-): Promise<{ sandboxes: Sandbox[]; nextCursor: string | null }> {
-  const filters = filterDigest(caller.orgId, input);
-  const after = input.cursor === "" ? null : placeOf(ctx, input.cursor, filters);
-  const { sandboxes, next } = await ctx.store.list({
-    orgId: caller.orgId,
-    limit: input.limit || DEFAULT_LIMIT,
-    after,
-    labels: Object.keys(input.labels).length > 0 ? input.labels : null,
-    statuses: input.statuses.length > 0 ? input.statuses : null,
-  });
-  return { sandboxes, nextCursor: next && makeCursor(ctx.sign, next, filters) };
-}
-
-function filterDigest(orgId: string, { labels, statuses }: ListSandboxes): string {
+  { orgId }: Caller,
+  { labels, statuses, ...request }: ListSandboxes,
+): Promise<Page<Sandbox>> {
+  // Whatever their order, filters are the same.
   const sorted = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
-  return digestOf("sandboxes", orgId, [sorted, [...new Set(statuses)].sort()]);
-}
-
-function placeOf(ctx: SandboxContext, cursor: string, filters: string): PagePoint {
-  const point = openCursor(ctx.sign, cursor, filters);
-  if (!point) throw invalidRequest([{ field: "cursor", message: "is not a cursor of this list" }]);
-  return point;
+  const filters = [sorted, [...new Set(statuses)].sort()];
+  return page(ctx.sign, { list: "sandboxes", orgId, filters }, request, (limit, after) =>
+    ctx.store.list({
+      orgId,
+      limit,
+      after,
+      labels: sorted.length > 0 ? labels : null,
+      statuses: statuses.length > 0 ? statuses : null,
+    }),
+  );
 }

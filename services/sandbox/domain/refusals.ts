@@ -14,12 +14,6 @@ export function unreachable(): ServiceError {
   return new ServiceError("ORCHESTRATOR_UNREACHABLE", "no orchestrator answers");
 }
 
-export function invalidRequest(faults: readonly FieldFault[]): ServiceError {
-  const first = faults[0];
-  const message = `invalid request: ${first ? `${first.field}: ${first.message}` : "refused"}`;
-  return new ServiceError("INVALID_REQUEST", message, { faults });
-}
-
 export function invalidConfig(faults: readonly FieldFault[]): ServiceError {
   const first = faults[0];
   const message = first ? `${first.field} ${first.message}` : "not supported here";

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Mount as MountMessage, MountSchema } from "../../../proto/gen/sandbox/v1/spec_pb.ts";
+import { given } from "../../../runtime/rpc/given.ts";
 import type { Mount, MountOptions } from "../domain/spec.ts";
 import * as codecs from "./codecs.ts";
 
@@ -58,13 +59,4 @@ function sharingOf(mount: Extract<Mount, { statVirtualization: unknown }>) {
     statVirtualization: codecs.statVirtualization.toNumber(mount.statVirtualization),
     hostPermissions: codecs.hostPermissions.toNumber(mount.hostPermissions),
   };
-}
-
-/** A field that is left out where it is null: protobuf's own way to say so. */
-export function given<Key extends string, Value>(
-  key: Key,
-  value: Value | null,
-): { [K in Key]?: Value } {
-  // A computed key widens to string, so the shape has to be said.
-  return (value === null ? {} : { [key]: value }) as { [K in Key]?: Value };
 }

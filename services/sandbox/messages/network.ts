@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type * as pb from "../../../proto/gen/sandbox/v1/spec_pb.ts";
+import { given } from "../../../runtime/rpc/given.ts";
 import type {
   Network,
   NetworkAction,
@@ -8,7 +9,6 @@ import type {
   NetworkRule,
 } from "../domain/spec.ts";
 import * as codecs from "./codecs.ts";
-import { given } from "./mounts.ts";
 import { secretsFromMessage, secretsToMessage } from "./secrets.ts";
 
 export function networkFromMessage(message: pb.Network | undefined): Network {

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type * as pb from "../../../proto/gen/sandbox/v1/spec_pb.ts";
+import { given } from "../../../runtime/rpc/given.ts";
 import {
   DEFAULTS,
   type Registry,
@@ -8,7 +9,7 @@ import {
   type SealedSpec,
 } from "../domain/spec.ts";
 import * as codecs from "./codecs.ts";
-import { given, mountFromMessage, mountToMessage } from "./mounts.ts";
+import { mountFromMessage, mountToMessage } from "./mounts.ts";
 import { networkFromMessage, networkToMessage } from "./network.ts";
 import { patchFromMessage } from "./patches.ts";
 import { sealedSecrets } from "./secrets.ts";

@@ -1,5 +1,6 @@
 import type { Database } from "../../../prisma/database.ts";
-import type { PagePoint } from "../../../runtime/page-cursor.ts";
+import { Conditions, type Placed, slice, toUs } from "../../../prisma/pages.ts";
+import type { PagePoint, Slice } from "../../../runtime/pages.ts";
 import type { Sandbox, SandboxKey, Status } from "../domain/sandbox.ts";
 import { keyCondition, keyValue } from "./fragments.ts";
 import { columns, type SandboxRow, toSandbox } from "./rows.ts";
@@ -19,43 +20,32 @@ export async function findSandbox(
 
 export interface PageQuery {
   orgId: string;
-  /** Rows wanted; the store reads one more to know whether there are more. */
   limit: number;
   after: PagePoint | null;
   labels: Record<string, string> | null;
   statuses: Status[] | null;
 }
 
-/** Newest first; `next` is the place of the last row where more follow. */
+/** Newest first. */
 export async function listSandboxes(
   database: Database,
-  query: PageQuery,
-): Promise<{ sandboxes: Sandbox[]; next: PagePoint | null }> {
-  const { sql, values } = pageStatement(query);
-  const rows = await database.query<SandboxRow & { created_us: bigint }>(sql, ...values);
-  const page = rows.slice(0, query.limit);
-  const last = rows.length > query.limit ? page.at(-1) : undefined;
-  const next = last ? { us: String(last.created_us), id: last.id } : null;
-  return { sandboxes: page.map(toSandbox), next };
-}
-
-// Each condition is there only when it is asked for, so that the page index alone bounds the read
-// however deep the page is.
-function pageStatement({ orgId, limit, after, labels, statuses }: PageQuery) {
-  const values: unknown[] = [orgId, limit + 1];
-  const place = (value: unknown) => `$${values.push(value)}`;
-  const conditions = ["s.org_id = $1::uuid", "s.destroyed_at IS NULL"];
-  if (after) {
-    const created = `timestamptz 'epoch' + ${place(after.us)}::text::bigint * interval '1 microsecond'`;
-    conditions.push(`(s.created_at, s.id) < (${created}, ${place(after.id)}::uuid)`);
-  }
-  if (labels) conditions.push(`s.spec->'labels' @> ${place(JSON.stringify(labels))}::jsonb`);
-  if (statuses) conditions.push(`s.status = ANY(${place(statuses)}::text[])`);
-  const sql = `
-SELECT ${columns("s")}, (extract(epoch FROM s.created_at) * 1000000)::bigint AS created_us
-FROM sandbox.sandboxes s WHERE ${conditions.join(" AND ")}
-ORDER BY s.created_at DESC, s.id DESC LIMIT $2::int`;
-  return { sql, values };
+  { orgId, limit, after, labels, statuses }: PageQuery,
+): Promise<Slice<Sandbox>> {
+  const where = new Conditions();
+  where.add(`s.org_id = ${where.place(orgId)}::uuid`);
+  where.add("s.destroyed_at IS NULL");
+  const most = where.place(limit + 1);
+  where.behind(after, "s.created_at", "s.id");
+  if (labels) where.add(`s.spec->'labels' @> ${where.place(JSON.stringify(labels))}::jsonb`);
+  if (statuses) where.add(`s.status = ANY(${where.place(statuses)}::text[])`);
+  const rows = await database.query<SandboxRow & Placed>(
+    `SELECT ${columns("s")}, ${toUs("s.created_at")} AS us
+     FROM sandbox.sandboxes s WHERE ${where.sql}
+     ORDER BY s.created_at DESC, s.id DESC LIMIT ${most}::int`,
+    ...where.values,
+  );
+  const { rows: page, next } = slice(rows, limit);
+  return { rows: page.map(toSandbox), next };
 }
 
 /** Who holds a name of the organization, or a slug. */

@@ -46,7 +46,7 @@ async function walk(
   let cursor = "";
   do {
     const page = await listSandboxes(bench.ctx, caller, { ...FIRST, ...query, cursor });
-    seen.push(...page.sandboxes);
+    seen.push(...page.rows);
     cursor = page.nextCursor ?? "";
     await between();
   } while (cursor !== "");
@@ -101,7 +101,7 @@ test("the default page is 20, and the last page has no cursor", async () => {
   await fill(caller.orgId, 20);
   expect(await listSandboxes(bench.ctx, caller, FIRST)).toMatchObject({ nextCursor: null });
   await createSandbox(bench.ctx, caller, createInput());
-  const { sandboxes, nextCursor } = await listSandboxes(bench.ctx, caller, FIRST);
+  const { rows: sandboxes, nextCursor } = await listSandboxes(bench.ctx, caller, FIRST);
   expect(sandboxes).toHaveLength(20);
   expect(nextCursor).toBeTypeOf("string");
 });

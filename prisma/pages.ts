@@ -1,5 +1,4 @@
-import type { PagePoint } from "../../../runtime/page-cursor.ts";
-import type { Slice } from "../domain/pages.ts";
+import type { PagePoint, Slice } from "../runtime/pages.ts";
 
 /** A row with its place in time: microseconds since 1970. */
 export interface Placed {
