@@ -24,6 +24,17 @@ test("a statement that is refused stays what it is", async () => {
   await expect(database.query("SELECT 1/0")).rejects.not.toMatchObject(unavailable);
 });
 
+test("a server that only reads does not answer a change", async () => {
+  const readOnly = new URL(postgres.url("postgres"));
+  readOnly.searchParams.set("options", "-c default_transaction_read_only=on");
+  const standby = openDatabase(readOnly.href, { poolSize: 1 });
+  try {
+    await expect(standby.query("CREATE TABLE t (n int)")).rejects.toMatchObject(unavailable);
+  } finally {
+    await standby.close();
+  }
+});
+
 test("without its PostgreSQL every call says so: one under way, one by statement, one by model", async () => {
   await database.query("SELECT 1 AS one");
   const underWay = expect(database.query("SELECT count(pg_sleep(60))")).rejects.toMatchObject(

@@ -1,6 +1,5 @@
 import type { Caller } from "../../../runtime/caller.ts";
-import type { FieldFault } from "../../../runtime/errors.ts";
-import { invalidRequest } from "../../../runtime/errors.ts";
+import { type FieldFault, invalidRequest } from "../../../runtime/errors.ts";
 import type { BillingContext } from "../context.ts";
 import { requireAccount } from "./account.ts";
 import { isLimitName, LIMIT_NAMES } from "./limits.ts";
