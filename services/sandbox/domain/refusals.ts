@@ -1,5 +1,4 @@
-import type { FieldFault } from "../../../runtime/errors.ts";
-import { ServiceError } from "../../../runtime/errors.ts";
+import { type FieldFault, ServiceError } from "../../../runtime/errors.ts";
 import type { SandboxContext } from "../context.ts";
 import { type Action, HOLDS_COMPUTE, refuses } from "./lifecycle.ts";
 import { overQuota } from "./quotas.ts";
