@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -6,5 +7,9 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Most files wait for other processes most of the time, so two share a small machine well.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // How long something takes is no test's matter.
+    expect: { poll: { timeout: 10_000 } },
   },
 });
