@@ -78,6 +78,8 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
       expect(workloadEndedAt).toEqual(startedAt);
       expect(await listed(allocation)).toMatchObject({ workloadEndedAt: startedAt });
       await engine.stop(allocation, 0);
+      // Both within one millisecond could not be told apart.
+      await expect.poll(() => Date.now()).toBeGreaterThan(Number(startedAt));
       const again = await start(nextStart(allocation));
       expect(again.startedAt).not.toEqual(startedAt);
       expect(again.workloadEndedAt).toEqual(again.startedAt);
