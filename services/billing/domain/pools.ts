@@ -13,8 +13,8 @@ const CAPPED = ["vcpu", "memory"] as const;
 /** The pools that a month's use has used up. One that is not limited never is. */
 export function exhaustedPools(limits: Limits, month: number, used: Rates): Pool[] {
   return CAPPED.filter((metric) => {
-    const pool = limitedPool(metric, month, limits);
-    return pool !== undefined && used[metric] >= pool;
+    const pool = poolOf(metric, month, limits);
+    return pool !== null && used[metric] >= pool;
   }).map((metric) => POOLS[metric]);
 }
 
@@ -26,15 +26,10 @@ export function exhaustedIn(
   rates: Rates,
 ): number | undefined {
   const times = CAPPED.flatMap((metric) => {
-    const pool = limitedPool(metric, month, limits);
-    if (pool === undefined || rates[metric] === 0n || used[metric] >= pool) return [];
+    const pool = poolOf(metric, month, limits);
+    if (pool === null || rates[metric] === 0n || used[metric] >= pool) return [];
     const rest = pool - used[metric];
     return [Number((rest + rates[metric] - 1n) / rates[metric])];
   });
   return times.length > 0 ? Math.min(...times) : undefined;
-}
-
-function limitedPool(metric: "vcpu" | "memory", month: number, limits: Limits) {
-  if (typeof limits[POOLS[metric]] !== "number") return undefined;
-  return poolOf(metric, month, limits) ?? undefined;
 }
