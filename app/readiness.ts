@@ -1,4 +1,5 @@
 import type { Database } from "../prisma/database.ts";
+import { inTime } from "../runtime/in-time.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import { isServing, type Served } from "./remotes.ts";
 import type { Services } from "./services.ts";
@@ -56,8 +57,5 @@ async function leads(orchestrators: Orchestrators): Promise<boolean> {
 }
 
 async function holds(check: Promise<boolean>): Promise<boolean> {
-  const late = new Promise<false>((done) => {
-    setTimeout(() => done(false), TIMEOUT_MS).unref();
-  });
-  return Promise.race([check.catch(() => false), late]);
+  return inTime(check, TIMEOUT_MS).catch(() => false);
 }

@@ -53,14 +53,3 @@ export function withoutCredentials({ mend, ...check }: Check): Check {
   const clean = (text: string) => text.replaceAll(/\/\/[^/@\s]*@/g, "//");
   return { ...check, seen: clean(check.seen), ...(mend !== undefined && { mend: clean(mend) }) };
 }
-
-/** @throws Error where there is no answer in time */
-export async function within<T>(ms: number, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${ms / 1_000} s`)), ms);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}

@@ -2,6 +2,7 @@ import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
 import { whyOf } from "../../runtime/data-dir.ts";
 import type { EngineConfig } from "../../runtime/env.ts";
+import { inTime } from "../../runtime/in-time.ts";
 import {
   checkRuntime,
   connectDocker,
@@ -9,7 +10,7 @@ import {
   defaultDockerHost,
   probeDocker,
 } from "../../services/orchestrator/engines/docker/connect.ts";
-import { type Check, type Facts, fail, ok, type Subject, skip, warn, within } from "./check.ts";
+import { type Check, type Facts, fail, ok, type Subject, skip, warn } from "./check.ts";
 
 const LIMIT_MS = 3_000;
 const NONE = "simulated";
@@ -40,7 +41,7 @@ function ofAbsent({ choice }: EngineConfig, why: string, { engines = [] }: Facts
 
 async function askDocker(docker: DockerAddress, engine: EngineConfig, why: string): Promise<Check> {
   try {
-    const { ApiVersion } = await within(LIMIT_MS, connectDocker(docker).version());
+    const { ApiVersion } = await inTime(connectDocker(docker).version(), LIMIT_MS);
     if (engine.dockerRuntime !== undefined) await checkRuntime(docker, engine.dockerRuntime);
     const runtime = engine.dockerRuntime ?? "the daemon's own";
     return ok("engine", `${why}, API ${ApiVersion}; runtime: ${runtime}`);

@@ -3,11 +3,12 @@ import { Health } from "../../proto/gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../../proto/gen/grpc/reflection/v1/reflection_pb.ts";
 import { whyOf } from "../../runtime/data-dir.ts";
 import type { Config } from "../../runtime/env.ts";
+import { inTime } from "../../runtime/in-time.ts";
 import { createRemoteTransport } from "../../runtime/rpc/client.ts";
 import { urlOf } from "../gateway.ts";
 import { requireToken } from "../operator.ts";
 import { isServing } from "../remotes.ts";
-import { type Check, fail, ok, type Subject, skip, warn, within } from "./check.ts";
+import { type Check, fail, ok, type Subject, skip, warn } from "./check.ts";
 
 const LIMIT_MS = 3_000;
 
@@ -76,14 +77,14 @@ async function askRpc(config: Config, name: string, url: string): Promise<Check>
     const token = await requireToken(config);
     const transport = createRemoteTransport({ baseUrl: url, token });
     try {
-      const serves = await within(LIMIT_MS, isServing({ health: createClient(Health, transport) }));
+      const serves = await inTime(isServing({ health: createClient(Health, transport) }), LIMIT_MS);
       if (!serves)
         return fail(
           name,
           `${url} answers, but cannot serve`,
           "see its log: the database may be away",
         );
-      if (await within(LIMIT_MS, isTrusted(transport)))
+      if (await inTime(isTrusted(transport), LIMIT_MS))
         return ok(name, `${url} answers and can serve`);
       return fail(
         name,
@@ -126,9 +127,9 @@ async function askRedis({ gateway }: Config): Promise<Check> {
   });
   client.on("error", () => {});
   try {
-    await within(
-      LIMIT_MS,
+    await inTime(
       client.connect().then(() => client.ping()),
+      LIMIT_MS,
     );
     return ok(name, "it answers PING");
   } catch (error) {

@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger } from "fastify";
+import { inTime, TooSlow } from "../../runtime/in-time.ts";
 import type { Rate } from "./bucket.ts";
 import { SCRIPT, SCRIPT_SHA1 } from "./bucket-script.ts";
 import type { Buckets, Verdict } from "./buckets.ts";
-import { inTime, TooSlow } from "./in-time.ts";
 import { type RedisClient, RedisLink } from "./redis-link.ts";
 
 const PREFIX = "sandgate:rate-limit:";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyBaseLogger } from "fastify";
-import { inTime } from "./in-time.ts";
+import { inTime } from "../../runtime/in-time.ts";
 
 const CONNECT_MS = 1_000;
 const MIN_PAUSE_MS = 50;
