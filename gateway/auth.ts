@@ -97,7 +97,7 @@ export class Authenticator {
     const id = keySha256.toString("base64");
     const known = () => unexpired(this.#keys.believed(id));
     const find = async () => unexpired(await this.#keys.find(id, keySha256)) ?? refuse();
-    request.lookAtKey = () => known() ?? find();
+    request.lookAtKey = { id, look: () => known() ?? find() };
     // One that was good is not guessed, even where it has to be asked for again.
     const wasGood = unexpired(this.#keys.remembered(id)) !== undefined;
     return known() ?? (wasGood ? find() : this.#guess(request, known, find));
