@@ -9,6 +9,8 @@ import {
 } from "../services/orchestrator/engines/docker/docker-engine.ts";
 import { type Engine, EngineUnavailable } from "../services/orchestrator/engines/engine.ts";
 import { createSimulatedEngine } from "../services/orchestrator/engines/simulated.ts";
+import type { VolumeStore } from "../services/orchestrator/engines/volume-store.ts";
+import { createDirectoryVolumes } from "../services/orchestrator/engines/volumes/directory-volumes.ts";
 import { createStore } from "../services/orchestrator/store.ts";
 import { FEATURES } from "../services/sandbox/domain/requirements.ts";
 
@@ -37,9 +39,10 @@ export async function chooseEngine(
   database: Database,
   log: Logger,
 ): Promise<ChosenEngine> {
+  const volumes = createDirectoryVolumes({ root: config.volumesDir });
   if (config.choice === "simulated") {
     const why = "ENGINE=simulated asks for it";
-    return { engine: await simulated(database), why, network: undefined };
+    return { engine: await simulated(database, volumes), why, network: undefined };
   }
   const docker = {
     host: config.dockerHost,
@@ -50,7 +53,7 @@ export async function chooseEngine(
   if (ok) {
     if (docker.runtime !== undefined) await checkRuntime(docker, docker.runtime);
     const installationId = await createStore(database).installationId();
-    const engine = createDockerEngine({ installationId, docker, log });
+    const engine = createDockerEngine({ installationId, docker, log, volumes });
     // Before its features are published, of which this is a part.
     return { engine, why, network: await enforcementOf(engine, config) };
   }
@@ -59,7 +62,7 @@ export async function chooseEngine(
     throw new StartupError(
       `${why}, and this installation's sandboxes are there; start Docker, or set ENGINE=simulated`,
     );
-  return { engine: await simulated(database), why, network: undefined };
+  return { engine: await simulated(database, volumes), why, network: undefined };
 }
 
 async function enforcementOf(
@@ -87,7 +90,8 @@ async function hasRunOn(name: string, database: Database): Promise<boolean> {
 }
 
 // Its machines are only in memory; the database knows which were up when the last process ended.
-async function simulated(database: Database): Promise<Engine> {
+// Nothing runs there, but what is put into its volumes is kept.
+async function simulated(database: Database, volumes: VolumeStore): Promise<Engine> {
   const initial = await createStore(database).listBelieved();
-  return createSimulatedEngine({ features: FEATURES, initial });
+  return createSimulatedEngine({ features: FEATURES, initial, volumes });
 }

@@ -15,6 +15,8 @@ type Name = keyof Config["rpc"]["urls"];
 /** A service in another process. */
 export interface Remote<S extends DescService> {
   client: Client<S>;
+  /** Another service that the same process serves. */
+  beside<T extends DescService>(service: T): Client<T>;
   health: Client<typeof Health>;
 }
 
@@ -36,7 +38,11 @@ export async function provideRemote<S extends DescService>(
     start: () => createRemoteTransport({ baseUrl, token }),
     end: (connected) => connected.close(),
   });
-  return { client: createClient(service, transport), health: createClient(Health, transport) };
+  return {
+    client: createClient(service, transport),
+    beside: (other) => createClient(other, transport),
+    health: createClient(Health, transport),
+  };
 }
 
 /** @throws StartupError naming every variable that is missing */

@@ -3,8 +3,10 @@ import { type Client, createClient } from "@connectrpc/connect";
 import type { Database } from "../prisma/database.ts";
 import { BillingService } from "../proto/gen/billing/v1/billing_service_pb.ts";
 import { OrchestratorService } from "../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import { VolumeFileService } from "../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { VolumeService } from "../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
@@ -32,8 +34,10 @@ export interface ServicesOptions {
 export interface Services {
   clients: {
     sandboxes: Client<typeof SandboxService>;
+    volumes: Client<typeof VolumeService>;
     organizations: Client<typeof OrganizationService>;
     orchestrators: Client<typeof OrchestratorService>;
+    files: Client<typeof VolumeFileService>;
     billing: Client<typeof BillingService>;
   };
   /** For a port of their own. */
@@ -48,21 +52,27 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const organization = await startOrganizations(options);
   const sandbox = await startSandboxes(options);
   const chosen = await chooseEngine(config.engine, database, log);
-  const sandboxRoutes: Routes = (router) => router.service(SandboxService, sandbox.service);
-  const sandboxes = createClient(SandboxService, createInProcessTransport(sandboxRoutes, { log }));
-  const orchestrator = await startOrchestrators(options, chosen, sandboxes);
+  const sandboxRoutes: Routes = (router) =>
+    router.service(SandboxService, sandbox.service).service(VolumeService, sandbox.volumes);
+  const toSandboxes = createInProcessTransport(sandboxRoutes, { log });
+  const sandboxes = createClient(SandboxService, toSandboxes);
+  const volumes = createClient(VolumeService, toSandboxes);
+  const orchestrator = await startOrchestrators(options, chosen, { sandboxes, volumes });
   const billing = await startBilling(options, sandboxes);
   const routes: Routes = (router) => {
     sandboxRoutes(router);
     router.service(OrganizationService, organization.service);
     router.service(OrchestratorService, orchestrator.service);
+    router.service(VolumeFileService, orchestrator.files);
     router.service(BillingService, billing.service);
   };
   const transport = createInProcessTransport(routes, { log });
   const clients = {
     sandboxes,
+    volumes,
     organizations: createClient(OrganizationService, transport),
     orchestrators: createClient(OrchestratorService, transport),
+    files: createClient(VolumeFileService, transport),
     billing: createClient(BillingService, transport),
   };
   return { clients, routes, bootstrap: organization.bootstrap, chosen };
@@ -122,13 +132,22 @@ export function startSandboxes({ config, log, lifecycle, database, secrets }: Se
 export function startOrchestrators(
   { config, log, lifecycle, database, databaseUrl, secrets }: ServicesOptions,
   { engine }: ChosenEngine,
-  sandboxes: Client<typeof SandboxService>,
+  to: { sandboxes: Client<typeof SandboxService>; volumes: Client<typeof VolumeService> },
 ) {
   const limits = { ...config.orchestrator, stopGraceMs: config.orchestrator.stopGraceSecs * 1_000 };
   const { unseal } = secrets;
   return lifecycle.start("orchestrator", {
     start: () =>
-      startOrchestratorService({ database, databaseUrl, sandboxes, engine, log, unseal, limits }),
+      startOrchestratorService({
+        database,
+        databaseUrl,
+        ...to,
+        engine,
+        log,
+        unseal,
+        hashRequest: (sha256) => secrets.hmac("idempotency", sha256),
+        limits,
+      }),
     end: (service) => service.stop(),
   });
 }

@@ -2,8 +2,10 @@ import type { Client } from "@connectrpc/connect";
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from "fastify";
 import type { BillingService } from "../proto/gen/billing/v1/billing_service_pb.ts";
 import type { OrchestratorService } from "../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import type { VolumeFileService } from "../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import type { VolumeService } from "../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { RateLimitConfig } from "../runtime/env.ts";
 import { Authenticator } from "./auth.ts";
 import { allowOrigins } from "./cors.ts";
@@ -31,8 +33,10 @@ const MAX_PATH_PARAM = 4096;
 export interface GatewayOptions {
   clients: {
     sandboxes: Client<typeof SandboxService>;
+    volumes: Client<typeof VolumeService>;
     organizations: Client<typeof OrganizationService>;
     orchestrators: Client<typeof OrchestratorService>;
+    files: Client<typeof VolumeFileService>;
     billing: Client<typeof BillingService>;
   };
   config: {

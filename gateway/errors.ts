@@ -7,6 +7,7 @@ import { configDetails, faultDetails, firstFault, pick } from "./error-details.t
 export const STATUS = {
   invalid_request: 400,
   invalid_sandbox_config: 400,
+  invalid_volume_path: 400,
   invalid_api_key: 401,
   quota_exceeded: 403,
   org_suspended: 403,
@@ -14,8 +15,12 @@ export const STATUS = {
   org_not_found: 404,
   sandbox_not_found: 404,
   event_not_found: 404,
+  volume_not_found: 404,
+  volume_file_not_found: 404,
   method_not_allowed: 405,
   name_already_exists: 409,
+  volume_already_exists: 409,
+  volume_in_use: 409,
   invalid_state_transition: 409,
   idempotency_in_progress: 409,
   payload_too_large: 413,
@@ -36,22 +41,22 @@ export class PublicError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
   readonly headers: Readonly<Record<string, string>>;
+  /** The code's own, but for an `invalid_request` that state stands in the way of, and not form. */
+  readonly status: number;
 
   constructor(
     code: ErrorCode,
     message: string,
     details: ErrorDetails = null,
     headers: Record<string, string> = HEADERS[code] ?? {},
+    status: number = STATUS[code],
   ) {
     super(message);
     this.name = "PublicError";
     this.code = code;
     this.details = details;
     this.headers = headers;
-  }
-
-  get status(): number {
-    return STATUS[this.code];
+    this.status = status;
   }
 
   /** The body of the answer. */
@@ -93,6 +98,14 @@ const REASONS: Readonly<Record<Reason, (error: ServiceError) => PublicError>> = 
       pick(metadata, ["from", "action"]),
     ),
   QUOTA_EXCEEDED: ({ metadata }) => quotaExceeded(metadata),
+  VOLUME_NOT_FOUND: () => new PublicError("volume_not_found", "resource not found"),
+  VOLUME_ALREADY_EXISTS: () => new PublicError("volume_already_exists", "'name' already exists"),
+  VOLUME_PROTECTED: ({ message }) => conflict(message),
+  VOLUME_IN_USE: ({ message, metadata }) =>
+    new PublicError("volume_in_use", message, pick(metadata, ["sandboxes"])),
+  VOLUME_FILE_NOT_FOUND: () => new PublicError("volume_file_not_found", "resource not found"),
+  INVALID_VOLUME_PATH: ({ message }) => new PublicError("invalid_volume_path", message),
+  FILE_CONFLICT: ({ message }) => conflict(message),
   EVENT_NOT_FOUND: () => new PublicError("event_not_found", "resource not found"),
   IDEMPOTENCY_KEY_REUSED: () => idempotencyKeyReused(),
   // No public route asks for what these refuse, so they would be a fault of this server.
@@ -121,8 +134,9 @@ export function toPublicError(error: unknown): PublicError {
 /** A refusal that an earlier request with the same idempotency key met says so. */
 function markReplayed(answer: PublicError, { metadata }: ServiceError): PublicError {
   if (metadata.replayed !== "true") return answer;
-  const { code, message, details, headers } = answer;
-  return new PublicError(code, message, details, { ...headers, "idempotent-replayed": "true" });
+  const { code, message, details, status } = answer;
+  const headers = { ...answer.headers, "idempotent-replayed": "true" };
+  return new PublicError(code, message, details, headers, status);
 }
 
 function internal(): PublicError {
@@ -134,6 +148,10 @@ export function invalidRequest(faults: readonly { field: string; message: string
   return new PublicError("invalid_request", `invalid request: ${firstFault(faults) ?? "refused"}`, {
     errors: faults,
   });
+}
+
+function conflict(message: string): PublicError {
+  return new PublicError("invalid_request", message, null, {}, 409);
 }
 
 export function unauthorized(): PublicError {

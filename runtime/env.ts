@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { API_KEY_FORM, isApiKey } from "./api-key.ts";
 import { EnvReader } from "./env-reader.ts";
 import { StartupError } from "./errors.ts";
@@ -65,6 +65,8 @@ export interface RpcConfig {
 }
 
 export interface EngineConfig {
+  /** Where volumes lie, an absolute path; an engine on this host has to see the same folder there. */
+  volumesDir: string;
   choice: EngineChoice;
   /** Such as `unix:///var/run/docker.sock`; undefined: Docker's default. */
   dockerHost: string | undefined;
@@ -109,8 +111,9 @@ export interface BillingConfig {
  */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   const read = new EnvReader(env);
+  const dataDir = resolve(read.text("DATA_DIR") ?? "data");
   const config: Config = {
-    dataDir: resolve(read.text("DATA_DIR") ?? "data"),
+    dataDir,
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
     log: { level: read.choice("LOG_LEVEL", LOG_LEVELS, "info") },
     gateway: {
@@ -141,6 +144,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       ),
     },
     engine: {
+      volumesDir: resolve(read.text("VOLUMES_DIR") ?? join(dataDir, "volumes")),
       choice: read.choice("ENGINE", ENGINE_CHOICES, "auto"),
       dockerHost: read.url("DOCKER_HOST", ["unix:", "tcp:", "http:", "https:"]),
       dockerNetworkPolicy: read.choice("DOCKER_NETWORK_POLICY", NETWORK_POLICY_CHOICES, "enforced"),

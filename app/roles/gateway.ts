@@ -1,7 +1,9 @@
 import { BillingService } from "../../proto/gen/billing/v1/billing_service_pb.ts";
 import { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import { VolumeFileService } from "../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import { OrganizationService } from "../../proto/gen/organization/v1/organization_service_pb.ts";
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { startGateway } from "../gateway.ts";
 import { createRemoteReadiness } from "../readiness.ts";
 import { provideRemote, requireUrls } from "../remotes.ts";
@@ -24,8 +26,10 @@ export async function startGatewayRole(options: RoleOptions): Promise<string> {
   );
   const clients = {
     sandboxes: sandbox.client,
+    volumes: sandbox.beside(VolumeService),
     organizations: organization.client,
     orchestrators: orchestrator.client,
+    files: orchestrator.beside(VolumeFileService),
     billing: billing.client,
   };
   const gateway = { clients, config: config.gateway, log, readiness };

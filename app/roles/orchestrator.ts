@@ -1,5 +1,7 @@
 import { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import { VolumeFileService } from "../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { policiesOf, warningOf } from "../banner.ts";
 import { type ChosenEngine, chooseEngine } from "../engine.ts";
 import { requireDatabase, requirePort } from "../needs.ts";
@@ -26,10 +28,14 @@ export async function startOrchestratorRole(
   const { database, url } = await requireDatabase(options);
   const chosen = await choose(config.engine, database, log);
   const parts = { ...options, database, databaseUrl: url, secrets };
-  const { service } = await startOrchestrators(parts, chosen, sandbox.client);
+  const { service, files } = await startOrchestrators(parts, chosen, {
+    sandboxes: sandbox.client,
+    volumes: sandbox.beside(VolumeService),
+  });
   const address = await startRpc({
     ...options,
-    routes: (router) => router.service(OrchestratorService, service),
+    routes: (router) =>
+      router.service(OrchestratorService, service).service(VolumeFileService, files),
     ready: async () => (await databaseAnswers(database)) && (await isServing(sandbox)),
   });
   return orchestratorReady(address, chosen);

@@ -1,4 +1,5 @@
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { requireDatabase, requirePort } from "../needs.ts";
 import { databaseAnswers } from "../readiness.ts";
 import type { RoleOptions } from "../roles.ts";
@@ -15,10 +16,15 @@ export async function startSandboxRole(options: RoleOptions): Promise<string> {
   requirePort(config);
   const secrets = await provideSecrets(config);
   const { database, url } = await requireDatabase(options);
-  const { service } = await startSandboxes({ ...options, database, databaseUrl: url, secrets });
+  const { service, volumes } = await startSandboxes({
+    ...options,
+    database,
+    databaseUrl: url,
+    secrets,
+  });
   const address = await startRpc({
     ...options,
-    routes: (router) => router.service(SandboxService, service),
+    routes: (router) => router.service(SandboxService, service).service(VolumeService, volumes),
     ready: () => databaseAnswers(database),
   });
   return `the sandbox service takes calls on ${address}`;

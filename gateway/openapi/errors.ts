@@ -56,6 +56,11 @@ const EXAMPLES: Readonly<Record<ErrorCode, PublicError>> = {
   org_not_found: new PublicError("org_not_found", "org not found"),
   sandbox_not_found: new PublicError("sandbox_not_found", "resource not found"),
   event_not_found: new PublicError("event_not_found", "resource not found"),
+  volume_not_found: new PublicError("volume_not_found", "resource not found"),
+  volume_file_not_found: new PublicError("volume_file_not_found", "resource not found"),
+  invalid_volume_path: new PublicError("invalid_volume_path", "'../x' leaves the volume"),
+  volume_already_exists: new PublicError("volume_already_exists", "'name' already exists"),
+  volume_in_use: new PublicError("volume_in_use", "mounted by trainer", { sandboxes: "trainer" }),
   method_not_allowed: new PublicError("method_not_allowed", "PUT is not allowed here"),
   name_already_exists: new PublicError("name_already_exists", "'name' already exists", {
     field: "name",

@@ -1,6 +1,8 @@
 import type { Client, ServiceImpl } from "@connectrpc/connect";
 import type { OrchestratorService } from "../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import type { VolumeFileService } from "../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import type { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { seldom } from "../../runtime/seldom.ts";
 import { knownCapacity } from "./capacity.ts";
 import type { OrchestratorContext } from "./context.ts";
@@ -11,6 +13,7 @@ import { createReports } from "./reports.ts";
 import { createOrchestratorService } from "./service.ts";
 import { listenForWork } from "./store/listen.ts";
 import { createStore, type Database } from "./store.ts";
+import { createVolumeFileService } from "./volume-file-service.ts";
 
 export interface OrchestratorOptions
   extends Pick<OrchestratorContext, "engine" | "log" | "unseal" | "limits"> {
@@ -18,11 +21,15 @@ export interface OrchestratorOptions
   /** For the one connection that listens. */
   databaseUrl: string;
   sandboxes: Client<typeof SandboxService>;
+  volumes: Client<typeof VolumeService>;
+  /** Keyed hash of what a request is, kept with its idempotency key. */
+  hashRequest: (sha256: Uint8Array) => Uint8Array;
 }
 
 /** The orchestrator service, seeking to lead its engine. */
 export async function startOrchestratorService(options: OrchestratorOptions): Promise<{
   service: ServiceImpl<typeof OrchestratorService>;
+  files: ServiceImpl<typeof VolumeFileService>;
   stop(): Promise<void>;
 }> {
   const { database, databaseUrl, sandboxes, engine, log, unseal, limits } = options;
@@ -52,6 +59,7 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
       runs,
       log,
     }),
+    files: createVolumeFileService(),
     stop: async () => {
       hub.close();
       await runs.stop();

@@ -29,6 +29,7 @@ export function allocate(
     name: "brave-otter-42",
     registry: { mode: "anonymous" },
     patches: [],
+    volumes: {},
     ...rest,
     spec: {
       image: IMAGES.busybox.name,

@@ -9,6 +9,7 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 const log = pino({ level: "silent" });
 const away = {
   choice: "auto",
+  volumesDir: "/nonexistent/volumes",
   dockerHost: "unix:///nonexistent/docker.sock",
   dockerNetworkPolicy: "enforced",
   dockerRuntime: undefined,

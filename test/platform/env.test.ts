@@ -29,6 +29,7 @@ test("the defaults are those of the README", () => {
       serviceToken: undefined,
     },
     engine: {
+      volumesDir: resolve("data/volumes"),
       choice: "auto",
       dockerHost: undefined,
       dockerNetworkPolicy: "enforced",

@@ -18,7 +18,8 @@ export function allocationOf(ctx: LeadingContext, run: StartingRun): Allocation 
   const { mode } = spec.registry;
   if (mode === "inline" && !inline) throw unreadable(ctx, run, new Error("no credentials"));
   const registry = mode === "inline" && inline ? { mode, ...inline } : { mode: plain(mode) };
-  return { sandboxId, orgId, generation, name, spec, patches, registry };
+  const { volumes } = run;
+  return { sandboxId, orgId, generation, name, spec, patches, volumes, registry };
 }
 
 function plain(mode: StartingRun["spec"]["registry"]["mode"]): "auto" | "anonymous" {

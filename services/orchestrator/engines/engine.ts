@@ -1,3 +1,5 @@
+import type { VolumeStore } from "./volume-store.ts";
+
 /**
  * What an engine is: the one seam between Sandgate and whatever runs machines. Every method is
  * idempotent and safe to call again after a crash of either side. An engine knows nothing of the
@@ -6,6 +8,8 @@
 export interface Engine {
   /** Such as `docker`; one lease an engine name. */
   readonly name: string;
+  /** Where volumes live; undefined: it has none. */
+  readonly volumes?: VolumeStore | undefined;
   /** Parts of a spec that are honoured; see services/sandbox/domain/requirements.ts. */
   features(): readonly string[];
   /** @throws EngineUnavailable */
@@ -99,8 +103,17 @@ export interface Allocation {
   spec: EngineSpec;
   /** To be applied to the disk in this order before the first start. */
   patches: Patch[];
+  /** The volumes that mounts and copy patches name, by name; "" is the organization's host volume. */
+  volumes: Record<string, AllocatedVolume>;
   /** Credentials for the pull; undefined: none. `auto` is resolved by the engine. */
   registry: RegistryCredentials;
+}
+
+export interface AllocatedVolume {
+  /** UUID. */
+  volumeId: string;
+  /** It holds more than it may: it is mounted read-only. */
+  full: boolean;
 }
 
 export type RegistryCredentials =
@@ -135,6 +148,13 @@ export interface EngineSpec {
     options: { nodev: boolean; noexec: boolean; nosuid: boolean; readonly: boolean };
     /** tmpfs only. */
     sizeMib?: number | null;
+    /** Of a named volume. */
+    name?: string;
+    /** Of bind and disk_image: a path of the host volume, its root with or without a leading `/`. */
+    host?: string;
+    /** disk_image only. */
+    format?: "qcow2" | "raw" | "vmdk";
+    fstype?: string | null;
   }[];
   network: { enabled: boolean; policy: NetworkPolicy | null; maxConnections: number | null };
   lifecycle: { idleTimeoutSecs: number | null };

@@ -15,6 +15,7 @@ import {
   type RunKey,
 } from "./engine.ts";
 import { SimulatedOutput } from "./simulated-output.ts";
+import type { VolumeStore } from "./volume-store.ts";
 
 /** What a start comes to, where it is not a machine that runs until it is stopped. */
 export type SimulatedFault =
@@ -42,6 +43,7 @@ export interface SimulatedOptions extends Partial<SimulatedSettings> {
   features: readonly string[];
   /** Machines that are there from the beginning; their size is not known, so they take no room. */
   initial?: readonly Instance[];
+  volumes?: VolumeStore;
 }
 
 /** With the handles by which a test moves it. */
@@ -87,6 +89,7 @@ const GRACE_MS = 5_000;
 /** See createSimulatedEngine. */
 class Simulation implements Engine {
   readonly name: string;
+  readonly volumes: VolumeStore | undefined;
   readonly settings: SimulatedSettings;
   readonly #features: readonly string[];
   readonly #machines = new Map<string, Machine>();
@@ -95,8 +98,10 @@ class Simulation implements Engine {
   #available = true;
 
   constructor(options: SimulatedOptions) {
-    const { name = "simulated", features, initial = [], delays, faultOf, capacity, room } = options;
+    const { name = "simulated", features, initial = [], volumes } = options;
+    const { delays, faultOf, capacity, room } = options;
     this.name = name;
+    this.volumes = volumes;
     this.#features = features;
     this.settings = {
       delays: delays ?? { start: 0, stop: 0 },

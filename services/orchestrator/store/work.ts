@@ -1,5 +1,5 @@
 import type { Database } from "../../../prisma/database.ts";
-import type { EngineSpec } from "../engines/engine.ts";
+import type { AllocatedVolume, EngineSpec } from "../engines/engine.ts";
 import { PLACED, QUEUED } from "./queue.ts";
 
 /** What there is to do at all, and when there will be next. */
@@ -89,8 +89,18 @@ export interface StartingRun {
   /** Milliseconds that are left to bring the machine up; 0: it is too late. */
   startMsLeft: number;
   spec: StoredSpec;
+  /** By name; "" is the host volume. */
+  volumes: Record<string, AllocatedVolume>;
   sealed: Uint8Array | null;
 }
+
+// One that holds more than it may, or all of its organization together, is full.
+const VOLUMES = `coalesce((
+  SELECT jsonb_object_agg(m.name, jsonb_build_object('volumeId', v.id,
+    'full', v.over_capacity_at IS NOT NULL OR g.over_limit_at IS NOT NULL))
+  FROM sandbox.mounted_volumes m JOIN sandbox.volumes v ON v.id = m.volume_id AND v.deleted_at IS NULL
+  LEFT JOIN sandbox.storage g ON g.org_id = v.org_id
+  WHERE m.sandbox_id = s.id), '{}')`;
 
 /** These sandboxes' starts, as far as they are still wanted, in that order. */
 export async function readStarts(
@@ -101,7 +111,7 @@ export async function readStarts(
   return database.query<StartingRun>(
     `SELECT r.sandbox_id AS "sandboxId", r.org_id AS "orgId", s.name, r.generation,
             greatest(0, extract(epoch FROM coalesce(r.placed_at, at.now) + $2::int * interval '1 second' - at.now) * 1000)::int AS "startMsLeft",
-            s.spec, sealed.sealed
+            s.spec, ${VOLUMES} AS volumes, sealed.sealed
      FROM unnest($1::uuid[]) WITH ORDINALITY AS given (id, place)
      JOIN sandbox.runs r ON r.sandbox_id = given.id AND r.closed_at IS NULL AND r.phase = 'starting' AND r.desired = 'running'
      JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL

@@ -18,6 +18,7 @@ export const FEATURES = [
   "mounts.disk_image",
   "mounts.host_permissions",
   "mounts.named",
+  "mounts.options",
   "mounts.stat_virtualization",
   "mounts.tmpfs",
   "network",

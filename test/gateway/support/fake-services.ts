@@ -3,6 +3,7 @@ import { timestampFromDate, timestampMs } from "@bufbuild/protobuf/wkt";
 import { createClient, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import { BillingService } from "../../../proto/gen/billing/v1/billing_service_pb.ts";
 import { OrchestratorService } from "../../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import { VolumeFileService } from "../../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import { OrganizationService } from "../../../proto/gen/organization/v1/organization_service_pb.ts";
 import {
   type Sandbox,
@@ -15,6 +16,7 @@ import {
   SandboxService,
 } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { SandboxSpecSchema } from "../../../proto/gen/sandbox/v1/spec_pb.ts";
+import { VolumeService } from "../../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
 import { ServiceError } from "../../../runtime/errors.ts";
 import { requireCaller } from "../../../runtime/rpc/context.ts";
@@ -47,6 +49,8 @@ export class FakeServices {
   readonly organization: Partial<Organizations> = {};
   readonly sandbox: Partial<Sandboxes> = {};
   readonly orchestrator: Partial<Orchestrators> = {};
+  readonly volumes: Partial<ServiceImpl<typeof VolumeService>> = {};
+  readonly files: Partial<ServiceImpl<typeof VolumeFileService>> = {};
   readonly billing: Partial<ServiceImpl<typeof BillingService>> = {};
   readonly idempotency = new FakeIdempotency();
   readonly accounts = new FakeAccounts(this);
@@ -58,6 +62,8 @@ export class FakeServices {
         router.service(OrganizationService, { ...accounts, ...this.#organizations() });
         router.service(SandboxService, this.#sandboxes());
         router.service(OrchestratorService, this.#orchestrators());
+        router.service(VolumeService, this.volumes);
+        router.service(VolumeFileService, this.files);
         router.service(BillingService, this.accounts.billing());
       },
       // What services log is not looked at here.
@@ -67,6 +73,8 @@ export class FakeServices {
       organizations: createClient(OrganizationService, transport),
       sandboxes: createClient(SandboxService, transport),
       orchestrators: createClient(OrchestratorService, transport),
+      volumes: createClient(VolumeService, transport),
+      files: createClient(VolumeFileService, transport),
       billing: createClient(BillingService, transport),
     };
   }

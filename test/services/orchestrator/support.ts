@@ -4,6 +4,7 @@ import pino from "pino";
 import { type Database, openDatabase } from "../../../prisma/database.ts";
 import { OrchestratorService } from "../../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
+import { VolumeService } from "../../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
 import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
 import type { OrchestratorContext } from "../../../services/orchestrator/context.ts";
@@ -23,6 +24,7 @@ import type { Sandbox } from "../../../services/sandbox/domain/sandbox.ts";
 import { createHint } from "../../../services/sandbox/hint.ts";
 import { createSandboxService } from "../../../services/sandbox/service.ts";
 import { createStore } from "../../../services/sandbox/store.ts";
+import { createVolumeService } from "../../../services/sandbox/volume-service.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { createInput, newCaller } from "../sandbox/support.ts";
 
@@ -71,24 +73,30 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
     hashRequest: (sha256) => createHmac("sha256", "test").update(sha256).digest(),
     lingerSecs: 30,
   };
-  const connect = (gate: Gate) =>
-    createClient(
-      SandboxService,
-      createInProcessTransport(
-        (router) => router.service(SandboxService, createSandboxService(ctx)),
-        {
-          log: quiet,
-          freeze: true,
-          interceptors: [(next) => async (call) => gate.open.then(() => next(call))],
-        },
-      ),
+  const connect = (gate: Gate) => {
+    const transport = createInProcessTransport(
+      (router) =>
+        router
+          .service(SandboxService, createSandboxService(ctx))
+          .service(VolumeService, createVolumeService(ctx)),
+      {
+        log: quiet,
+        freeze: true,
+        interceptors: [(next) => async (call) => gate.open.then(() => next(call))],
+      },
     );
+    return {
+      sandboxes: createClient(SandboxService, transport),
+      volumes: createClient(VolumeService, transport),
+    };
+  };
   const running: { stop(): Promise<void> }[] = [];
   const orchestrate = async (engine: SimulatedEngine, gate: Gate = { open: Promise.resolve() }) => {
     const orchestrator = await startOrchestratorService({
       database: gated(database, gate),
       databaseUrl: test.url,
-      sandboxes: connect(gate),
+      ...connect(gate),
+      hashRequest: ctx.hashRequest,
       engine,
       log: quiet,
       unseal,
@@ -119,7 +127,7 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
     caller,
     database,
     engine,
-    sandboxes: connect({ open: Promise.resolve() }),
+    sandboxes: connect({ open: Promise.resolve() }).sandboxes,
     freezeFirst: () => {
       const { promise, resolve } = Promise.withResolvers<void>();
       gate.open = promise;

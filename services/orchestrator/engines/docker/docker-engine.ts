@@ -1,5 +1,6 @@
 import type { Engine } from "../engine.ts";
 import type { EngineLog } from "../log.ts";
+import type { DirectoryVolumes } from "../volumes/directory-volumes.ts";
 import { guarded } from "./call.ts";
 import { connectDocker, defaultDockerHost } from "./connect.ts";
 import { type DockerContext, type DockerHost, readHost } from "./context.ts";
@@ -30,6 +31,8 @@ export interface DockerEngineOptions {
     runtime?: string | undefined;
   };
   log: EngineLog;
+  /** On this host; undefined: there are none. */
+  volumes?: DirectoryVolumes | undefined;
 }
 
 const PATIENCE: PullPatience = { answerMs: 30_000, stallMs: 120_000 };
@@ -59,6 +62,7 @@ export function createDockerEngine(options: DockerEngineOptions): DockerEngine {
   let watched = false;
   return {
     name: "docker",
+    volumes: options.volumes,
     features: () => [...FEATURES, ...ctx.policies.features()],
     enforcement: () => guarded(ctx.policies.look),
     capacity: () =>
