@@ -79,6 +79,7 @@ class Arriving {
       this.#signal.addEventListener("abort", onAbort, { once: true });
       this.#source.next().then(
         ({ done, value }) => {
+          if (this.#signal.aborted) return onAbort();
           over();
           resolve(done ? undefined : value);
         },
