@@ -1,9 +1,5 @@
 import { createServer as createHttp1Server, type Server } from "node:http";
-import {
-  createServer as createHttp2Server,
-  type Http2ServerRequest,
-  type ServerHttp2Session,
-} from "node:http2";
+import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { StartupError } from "../errors.ts";
@@ -42,7 +38,6 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
   const http1 = createHttp1Server({ requestTimeout: 0 }, app.routing);
   // Node's compatibility layer gives HTTP/2 requests the shape that Fastify was typed for.
   const http2 = createHttp2Server(HTTP2_OPTIONS, app.routing as never);
-  http2.prependListener("request", breakOff);
   const sessions = track<ServerHttp2Session>((add) => http2.on("session", add));
   http2.on("session", keepAlive);
 
@@ -79,12 +74,6 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
       for (const socket of sockets) socket.destroy();
     },
   };
-}
-
-/** A request that its client resets would look to its reader as if it had come to its end: half a file as a whole one. */
-function breakOff(request: Http2ServerRequest): void {
-  request.on("error", () => undefined);
-  request.once("aborted", () => request.destroy(new Error("the caller has hung up")));
 }
 
 function firstBytes(socket: Socket, decide: (isHttp2: boolean) => void): void {

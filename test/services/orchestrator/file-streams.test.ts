@@ -207,12 +207,17 @@ describe.each(["inProcess", "socket"] as const)("%s", (way) => {
     expect(ended).toBeInstanceOf(Error);
   });
 
-  test("data before a target, and a second target, are refused", async () => {
+  test("parts that are missing, or come in another order, are refused", async () => {
     const data = { part: { case: "data" as const, value: PIECE } };
     const target = { part: { case: "target" as const, value: { volumeId, path: "/x" } } };
+    const end = { part: { case: "end" as const, value: {} } };
     async function* of(...messages: MessageInitShape<typeof WriteFileRequestSchema>[]) {
       yield* messages;
     }
+    for (const messages of [of(target, data), of(target, end, data)])
+      await expect(files().writeFile(messages, asCaller(system.caller))).rejects.toThrow(
+        "invalid request: end",
+      );
     for (const messages of [of(data), of(target, target), of()])
       await expect(files().writeFile(messages, asCaller(system.caller))).rejects.toThrow(
         "invalid request: target",
@@ -258,6 +263,7 @@ describe("a gRPC client of another make", () => {
     for await (const data of sent())
       for (let at = 0; at < MIB; at += MIB / 8)
         if (!call.write({ data: data.subarray(at, at + MIB / 8) })) await once(call, "drain");
+    call.write({ end: {} });
     call.end();
     expect(await answer.promise).toMatchObject({ info: { size: String(PIECES * MIB) } });
     expect(gap.most).toBeLessThan(MOST_BUFFERED);

@@ -67,6 +67,7 @@ export async function* upload(
 ) {
   yield { part: { case: "target" as const, value: target } };
   for await (const value of content) yield { part: { case: "data" as const, value } };
+  yield { part: { case: "end" as const, value: {} } };
 }
 
 /** All that a file holds. */
