@@ -72,6 +72,14 @@ test("folder and record are marked together, at first use", async () => {
   expect(record.claims).toBe(1);
 });
 
+test("measuring and removing make nothing where there is nothing", async () => {
+  const { signal } = new AbortController();
+  const volumes = open();
+  expect(await volumes.measure(key, signal)).toEqual({ bytes: 0n, entries: 0 });
+  await volumes.remove(key, signal);
+  expect([await readdir(parent), record.mark]).toEqual([[], null]);
+});
+
 test("many at once make one mark", async () => {
   await Promise.all(Array.from({ length: 8 }, (_, i) => open().files.makeDirectory(key, `/${i}`)));
   expect(await markIn(root)).toBe(record.mark);
@@ -117,5 +125,6 @@ test("a disk that goes away, and comes back, is seen at once", async () => {
 test("a record that cannot be read refuses too", async () => {
   record.read = () => Promise.reject(new Error("the database is away"));
   await expect(open().files.stat(key, "/")).rejects.toThrow(EngineTrouble);
+  await expect(open().measure(key, new AbortController().signal)).rejects.toThrow(EngineTrouble);
   expect(await readdir(parent)).toEqual([]);
 });
