@@ -14,7 +14,7 @@ import { EngineFailure, EngineUnavailable } from "../../services/orchestrator/en
 import { createDirectoryVolumes } from "../../services/orchestrator/engines/volumes/directory-volumes.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES } from "../support/images.ts";
-import { UNHURRIED } from "./allocations.ts";
+import { nextStart, UNHURRIED } from "./allocations.ts";
 import { SILENT } from "./docker-harness.ts";
 import { bind, named, useVolumes } from "./docker-volume-harness.ts";
 
@@ -60,7 +60,6 @@ describeWithDocker("docker engine: whether volumes can be mounted", ({ host, net
     const one = sandbox([bind("", "/d")]);
     const tried = anew();
     vi.stubEnv("PATH", "/nonexistent");
-    vi.stubEnv("LD_PRELOAD", "");
     try {
       const { possible, why } = await createDockerEngine({
         installationId,
@@ -101,6 +100,19 @@ describeWithDocker("docker engine: whether volumes can be mounted", ({ host, net
       execFileSync("umount", [folder]);
       await rm(folder, { recursive: true });
     }
+  });
+
+  it("is refused to a sandbox that was made with another folder", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "sandgate-moved-"));
+    const moved = anew({}, createDirectoryVolumes({ root: folder }));
+    const one = sandbox([named("data", "/d")]);
+    await moved.ensureRunning(one, UNHURRIED);
+    await moved.stop(one, 0);
+    const another = "the folder of volumes is not the one that the sandbox was made with";
+    await expect(anew().ensureRunning(nextStart(one), UNHURRIED)).rejects.toThrow(another);
+    await rm(folder, { recursive: true });
+    const third = nextStart(nextStart(one));
+    await expect(anew().ensureRunning(third, UNHURRIED)).rejects.toThrow(another);
   });
 
   it("is judged anew when the gate was taken away", async () => {
