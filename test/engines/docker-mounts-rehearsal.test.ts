@@ -150,6 +150,12 @@ describe("what is known of volumes", () => {
         if (outcome) throw outcome;
       },
     });
+    // Before anything is known, as with a disk that is not mounted at a start.
+    outcomes.push(new EngineUnavailable("gone"));
+    await expect(keeper.look()).rejects.toThrow(EngineUnavailable);
+    expect(keeper.features()).toEqual([]);
+    keeper.lookAgain();
+    await expect.poll(() => claimed(keeper.features())).toEqual(OURS);
     expect(await keeper.look()).toMatchObject({ possible: true });
     outcomes.push(new EngineUnavailable("gone"));
     await expect(keeper.look()).rejects.toThrow(EngineUnavailable);
