@@ -72,6 +72,7 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
   readonly #transfer: Transfer;
   readonly #ask: () => void;
   #asked = 0;
+  #ended: boolean;
 
   /** @param ask called when the target was taken, and content is wanted */
   constructor(
@@ -81,6 +82,8 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
     ask: () => void,
   ) {
     this.#target = { part: { case: "target", value: target } };
+    // One whose length was named is known to be whole by that.
+    this.#ended = target.length !== undefined;
     this.#body = body;
     this.#transfer = transfer;
     this.#ask = ask;
@@ -100,8 +103,14 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
       throw new ConnectError("the body broke off", Code.Canceled);
     });
     this.#transfer.moved();
-    return data === undefined
-      ? { done: true, value: undefined }
-      : { done: false, value: { part: { case: "data", value: data } } };
+    if (data !== undefined) return { done: false, value: { part: { case: "data", value: data } } };
+    return this.#last();
+  }
+
+  // The end of the stream alone would not say that this was all of it.
+  #last(): IteratorResult<WriteMessage, undefined> {
+    if (this.#ended) return { done: true, value: undefined };
+    this.#ended = true;
+    return { done: false, value: { part: { case: "end", value: {} } } };
   }
 }
