@@ -1,0 +1,28 @@
+/**
+ * Larger ones cost more than they save: whoever reads them from a socket puts them together from frames of 16 KiB, and
+ * copies what it has with each.
+ */
+const PIECE = 256 * 1024;
+
+/** The same bytes in pieces of 256 KiB, the last one shorter; copied only where they come in smaller ones. */
+export async function* inPieces(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let held: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of content)
+    for (let at = 0; at < chunk.length; ) {
+      const part = chunk.subarray(at, at + PIECE - size);
+      held.push(part);
+      size += part.length;
+      at += part.length;
+      if (size < PIECE) continue;
+      yield together(held, size);
+      held = [];
+      size = 0;
+    }
+  if (size > 0) yield together(held, size);
+}
+
+function together(parts: readonly Uint8Array[], size: number): Uint8Array {
+  const [first] = parts;
+  return first?.length === size ? first : Buffer.concat(parts, size);
+}
