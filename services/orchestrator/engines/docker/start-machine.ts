@@ -1,15 +1,18 @@
 import { posix } from "node:path";
 import { type Allocation, EngineFailure, EngineUnavailable } from "../engine.ts";
 import { callAllowing, DockerError } from "./call.ts";
-import { containerDisk, withMounts } from "./container-disk.ts";
+import { containerDisk } from "./container-disk.ts";
 import type { DockerContext } from "./context.ts";
 import { createDirectMachine, createMachine } from "./create-machine.ts";
 import { type Disk, whyNotRunnable } from "./find-program.ts";
-import { GATE, GATE_DIRECTORY, isGated, ungated } from "./gate/gated.ts";
+import { GATE, GATE_DIRECTORY, gateOf, isGated, ungated } from "./gate/gated.ts";
 import { refuseKernelVolumes, refuseLinkedVolumes } from "./gate/mounts.ts";
 import { openGate } from "./gate/open-gate.ts";
 import { findInit, isMadeWith, programsOf } from "./init.ts";
 import { inspectMachine, type Machine, machineLog } from "./machines.ts";
+import { checkSources } from "./mounts/machine-mounts.ts";
+import { mountedDisk } from "./mounts/mounted-disk.ts";
+import { dockerTmpfs, hasVolumes } from "./mounts/plan.ts";
 import { joinNetwork } from "./network.ts";
 import { needsPreparation } from "./patches/steps.ts";
 import { isUpUnseen, startFault } from "./start-faults.ts";
@@ -30,6 +33,7 @@ export async function startMachine(
   signal: AbortSignal,
 ): Promise<Machine> {
   if (isGated(configuredEntrypoint(made))) refuseKernelVolumes(made);
+  await checkSources(ctx, made, allocation);
   const machine = await withUsableInit(
     ctx,
     await withUsableShell(ctx, made, allocation, signal),
@@ -40,9 +44,9 @@ export async function startMachine(
   const isHeld = isGated(configuredEntrypoint(machine));
   await Promise.all([
     allocation.spec.network.enabled ? joinNetwork(ctx, machine, signal) : undefined,
-    isHeld ? readyGate(ctx, machine, signal) : undefined,
+    isHeld ? readyGate(ctx, machine, allocation, signal) : undefined,
   ]);
-  await start(ctx, machine, signal);
+  await start(ctx, machine, allocation, signal);
   const begun = await inspectMachine(ctx, machine.containerId, { signal });
   if (!begun) throw new EngineUnavailable("the machine vanished while it was started");
   const up = await openGate(ctx, begun, allocation, "started");
@@ -51,8 +55,13 @@ export async function startMachine(
 }
 
 // What is to be the gate's place has to be where it says, also for the kernel.
-async function readyGate(ctx: DockerContext, machine: Machine, signal: AbortSignal): Promise<void> {
-  await ctx.policies.gate();
+async function readyGate(
+  ctx: DockerContext,
+  machine: Machine,
+  { spec }: Allocation,
+  signal: AbortSignal,
+): Promise<void> {
+  await gateOf(ctx, spec);
   const disk = containerDisk(ctx.docker.getContainer(machine.containerId), { signal });
   const parent = posix.dirname(GATE_DIRECTORY);
   const found = await disk.stat(parent);
@@ -70,8 +79,9 @@ function diskOf(
   const { spec } = allocation;
   const own = containerDisk(ctx.docker.getContainer(containerId), { signal });
   const isFresh = container.State.Status === "created" && !needsPreparation(allocation);
-  const tmpfs = spec.mounts.filter(({ type }) => type === "tmpfs").map(({ guest }) => guest);
-  return withMounts(isFresh ? ctx.disks.of(container.Image, own) : own, tmpfs);
+  const tmpfs = dockerTmpfs(spec).map(({ guest }) => guest);
+  const disk = isFresh ? ctx.disks.of(container.Image, own) : own;
+  return mountedDisk(disk, tmpfs, allocation, ctx.volumes);
 }
 
 // Whether an image has a shell shows only in a container made from it.
@@ -133,6 +143,7 @@ function entrypointOf(machine: Machine): string[] {
 async function start(
   ctx: DockerContext,
   machine: Machine,
+  allocation: Allocation,
   signal: AbortSignal,
   isFirstTry = true,
 ): Promise<void> {
@@ -147,8 +158,8 @@ async function start(
     if (!(error instanceof DockerError)) throw error;
     if (isFirstTry && error.message.includes(GATE)) {
       // Somebody emptied or took away the volume that it lies in.
-      await ctx.policies.look();
-      return await start(ctx, machine, signal, false);
+      await (hasVolumes(allocation.spec) ? ctx.mounting : ctx.policies).look();
+      return await start(ctx, machine, allocation, signal, false);
     }
     if (isUpUnseen(error)) await killStray(machine.containerId);
     machineLog(ctx, machine).warn({ err: error }, "Docker refused to start a container");

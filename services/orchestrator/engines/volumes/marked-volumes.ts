@@ -8,6 +8,11 @@ import type { DirectoryVolumes } from "./directory-volumes.ts";
 /** The file that marks a folder of volumes; its content is a UUID. */
 export const MARK_FILE = ".sandgate-volumes";
 
+/** The folder is not the one that this installation's volumes are in, or that cannot be said. */
+export class ForeignFolder extends EngineTrouble {
+  override name = "ForeignFolder";
+}
+
 /** Where the installation's mark is written down. */
 export interface MarkRecord {
   /** Null: none is. */
@@ -18,7 +23,7 @@ export interface MarkRecord {
 
 /**
  * The same volumes, where the folder bears the installation's mark. It is made when volumes are first used. Another folder,
- * or a disk that is not mounted, would show every volume empty: there nothing is made, and everything throws EngineTrouble.
+ * or a disk that is not mounted, would show every volume empty: there nothing is made, and everything throws ForeignFolder.
  */
 export function markVolumes(
   volumes: DirectoryVolumes,
@@ -52,8 +57,14 @@ export function markVolumes(
   };
   return {
     files: checkedFiles,
-    remove: checked(volumes.remove.bind(volumes)),
-    measure: checked(volumes.measure.bind(volumes)),
+    // Where nothing was ever put there is nothing to look at, and the folder is left to whoever uses it first.
+    remove: async (...of) => {
+      if (await mark.isMade()) await checked(volumes.remove.bind(volumes))(...of);
+    },
+    measure: async (...of) =>
+      (await mark.isMade())
+        ? checked(volumes.measure.bind(volumes))(...of)
+        : { bytes: 0n, entries: 0 },
     directory: checked(volumes.directory.bind(volumes)),
     locate: checked(volumes.locate.bind(volumes)),
     makeMountPoint: checked(volumes.makeMountPoint.bind(volumes)),
@@ -75,7 +86,7 @@ class FolderMark {
     this.#record = record;
   }
 
-  /** @throws EngineTrouble */
+  /** @throws ForeignFolder */
   async check(): Promise<void> {
     const is = await identify(this.#path);
     if (is !== undefined && is === this.#seen) return;
@@ -85,28 +96,36 @@ class FolderMark {
     return this.#looking;
   }
 
-  async #look(): Promise<void> {
-    try {
+  /** Whether there is one, here or on record. @throws ForeignFolder */
+  async isMade(): Promise<boolean> {
+    if (this.#seen !== undefined) return true;
+    return this.#guarded(
+      async () =>
+        (await this.#record.read()) !== null || (await readMark(this.#path)) !== undefined,
+    );
+  }
+
+  #look(): Promise<void> {
+    return this.#guarded(async () => {
       const written = await this.#record.read();
       // One that is there and not written down is of a try that was broken off.
       const expected =
         written ?? (await this.#record.claim((await readMark(this.#path)) ?? (await this.#make())));
       const is = await identify(this.#path);
       const found = await readMark(this.#path);
-      if (found !== expected) throw this.#foreign(found);
+      if (found !== expected) throw foreign(found);
       this.#seen = is;
-    } catch (error) {
-      if (error instanceof EngineTrouble) throw error;
-      const cause = { cause: error };
-      throw new EngineTrouble(`the folder of volumes, ${this.#root}, cannot be looked at`, cause);
-    }
+    });
   }
 
-  #foreign(found: string | undefined): EngineTrouble {
-    const seen = found === undefined ? "bears no mark" : "bears the mark of another one";
-    return new EngineTrouble(
-      `${this.#root} (VOLUMES_DIR) is not the folder that this installation's volumes are in: it ${seen}; is its disk mounted?`,
-    );
+  async #guarded<T>(look: () => Promise<T>): Promise<T> {
+    try {
+      return await look();
+    } catch (error) {
+      if (error instanceof ForeignFolder) throw error;
+      const cause = { cause: error };
+      throw new ForeignFolder("the folder of volumes (VOLUMES_DIR) cannot be looked at", cause);
+    }
   }
 
   // Whole when it appears, and of several who make one the first has it.
@@ -127,6 +146,14 @@ class FolderMark {
     if (mark === undefined) throw new Error(`${this.#path} was removed while it was made`);
     return mark;
   }
+}
+
+// A sandbox's owner may read this, so it says where in words alone.
+function foreign(found: string | undefined): ForeignFolder {
+  const seen = found === undefined ? "bears no mark" : "bears the mark of another one";
+  return new ForeignFolder(
+    `VOLUMES_DIR is not the folder that this installation's volumes are in: it ${seen}; is its disk mounted?`,
+  );
 }
 
 /** The mark that a folder's file holds; undefined: there is none. */

@@ -8,8 +8,8 @@ import { again, makeDirectoryIn, openPlace, readLink } from "./place.ts";
 
 /** As Linux has it. */
 const MOST_LINKS = 40;
-/** Names that are looked at, those in links included; a path has 2,048 at most. Nobody keeps us at it for long. */
-const MOST_TURNS = 4_000;
+/** Looks at a name, those in links included; a path has 2,048 at most. Nobody keeps us at it for long. */
+const MOST_TURNS = 6_000;
 
 export interface ResolveOptions {
   /** Whether a link at the end is followed; `never`: a link anywhere is a conflict. */
@@ -156,6 +156,8 @@ class Walk {
     try {
       const names = [...this.#ladder.names, ...(name ? [name] : [])];
       const found = handle && { handle, stats: await handle.stat({ bigint: true }) };
+      // What is mounted there is not of this volume.
+      if (found?.stats.isDirectory() && found.stats.dev !== this.#volume.dev) throw this.#outside();
       // A link is followed yet: where it leads is what counts.
       if (!found?.stats.isSymbolicLink()) this.#refuseBelow(names);
       const close = async () => {
