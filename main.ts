@@ -5,6 +5,7 @@ import { type Config, readConfig } from "./runtime/env.ts";
 import { StartupError } from "./runtime/errors.ts";
 import { Lifecycle, onSignals } from "./runtime/lifecycle.ts";
 import { createLogger } from "./runtime/log.ts";
+import { countBuffersAsHeap } from "./runtime/memory.ts";
 
 async function main(role: ReturnType<typeof readRole>, config: Config): Promise<void> {
   const log = createLogger(config.log.level);
@@ -40,6 +41,7 @@ function report(error: unknown): void {
   console.error(error instanceof StartupError ? `sandgate: ${error.message}` : error);
 }
 
+countBuffersAsHeap();
 try {
   await main(readRole(process.argv.slice(2)), readConfig(process.env));
 } catch (error) {
