@@ -95,13 +95,13 @@ describe("A volume that is removed", () => {
 
     expect(await readdir(join(root, key.orgId))).toEqual([key.volumeId]);
     expect((await stat(folder)).size).toBe(0);
-    for (const late of [
+    const late = [
       get("a/b/c"),
       put("late", "x"),
       files.makeDirectory(key, "/"),
       volumes.directory(key),
-    ])
-      expect(await whyNot(late)).toBe("missing");
+    ];
+    for (const refusal of await Promise.all(late.map(whyNot))) expect(refusal).toBe("missing");
     // Whoever has it open reads on.
     expect((await collect(file.content)).toString()).toBe("x");
     expect(descriptors()).toEqual([]);
