@@ -3,12 +3,12 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { getUsage } from "../../../services/billing/domain/get-usage.ts";
 import { listStorageUsage } from "../../../services/billing/domain/list-usage.ts";
+import { type AccruedDays, accrue, DAY } from "../../support/storage-accrual.ts";
 import { type BillingBench, createBillingBench, ended, insertVolume, measured } from "./support.ts";
 
 // Random measurements of random volumes over random windows, beside a model that knows no SQL: it keeps the stretches
 // between measurements, and sums what lies on a day.
 
-const DAY = 86_400_000;
 const FROM = Date.parse("2027-12-20T00:00:00Z");
 const DAYS = 60;
 
@@ -47,16 +47,10 @@ const rfc = (us: number) => {
 };
 const toMs = (us: number) => Math.floor(us / 1_000);
 
-interface Held {
-  start: number;
-  end: number;
-  byteMs: bigint;
-}
-
 /** One volume, from its first measurement to its end. */
 class Model {
   /** By day since 1970. */
-  readonly days = new Map<number, Held>();
+  readonly days: AccruedDays = new Map();
   #last: { at: number; bytes: bigint } | undefined;
   /** Twice the area under all stretches, which needs no rounding. */
   twice = 0n;
@@ -75,23 +69,9 @@ class Model {
   }
 
   #stretch(t0: number, t1: number, from: bigint, to: bigint): void {
-    const length = BigInt(t1 - t0);
-    this.twice += (from + to) * length;
+    this.twice += (from + to) * BigInt(t1 - t0);
     this.stretches += 1;
-    const upTo = (t: number) => {
-      const ms = BigInt(t - t0);
-      return from * ms + ((to - from) * ms * ms) / (2n * length);
-    };
-    for (let day = Math.floor(t0 / DAY); day * DAY < t1; day += 1) {
-      const [start, end] = [Math.max(t0, day * DAY), Math.min(t1, (day + 1) * DAY)];
-      if (start < end) this.#add(day, start, end, upTo(end) - upTo(start));
-    }
-  }
-
-  #add(day: number, start: number, end: number, byteMs: bigint): void {
-    const held = this.days.get(day) ?? { start, end, byteMs: 0n };
-    expect(held.end === start || held.start === start).toBe(true);
-    this.days.set(day, { start: held.start, end, byteMs: held.byteMs + byteMs });
+    if (t0 < t1) accrue(this.days, [t0, from], [t1, to]);
   }
 
   /** What of [since, until) is on one day, where the volume goes on as it was last measured. */
