@@ -3,20 +3,39 @@ import { ServiceError } from "../../runtime/errors.ts";
 import { startRounds } from "../../runtime/rounds.ts";
 import type { SandboxContext } from "./context.ts";
 import { destroySandbox } from "./domain/change-sandbox.ts";
+import { WRITES_AT_ONCE } from "./store/volume-use.ts";
 
 /** One that could not be destroyed is due still, and is not to be tried in a hurry. */
 const AGAIN_MS = 1_000;
 /** One may become due sooner where another process has a shorter linger. */
 const EVERY_MS = 10_000;
 const AT_ONCE = 100;
+/** Promises that were given up hold no room any more; only their rows are left. */
+const WRITES_EVERY_MS = 60_000;
 const ACTOR: Actor = { kind: "system", code: "ephemeral", label: "Ephemeral sandbox ended" };
 
-/** Destroys ephemeral sandboxes when their linger is over; any number of processes may do it. */
+/**
+ * Destroys ephemeral sandboxes when their linger is over, and forgets writes that were given up; any number of
+ * processes may do it.
+ */
 export function startHousekeeping(
   ctx: SandboxContext,
   onError: (error: unknown) => void,
 ): { stop(): Promise<void> } {
-  return startRounds(() => expire(ctx, onError), onError);
+  const works = [
+    startRounds(() => expire(ctx, onError), onError),
+    startRounds(() => forgetWrites(ctx), onError),
+  ];
+  return {
+    stop: async () => {
+      await Promise.all(works.map((work) => work.stop()));
+    },
+  };
+}
+
+// Only behind a full batch there is more.
+async function forgetWrites({ store }: SandboxContext): Promise<number> {
+  return (await store.giveUpWrites()) < WRITES_AT_ONCE ? WRITES_EVERY_MS : 0;
 }
 
 /** @returns how many milliseconds from now there may be more */

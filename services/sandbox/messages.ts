@@ -47,7 +47,9 @@ export function sandboxToMessage(sandbox: Sandbox): pb.Sandbox {
 }
 
 /** The part of an answer that says that an earlier request did it. */
-export function replayToMessage({ replay }: Answered): { replay?: { answer: Uint8Array } } {
+export function replayToMessage({ replay }: Pick<Answered, "replay">): {
+  replay?: { answer: Uint8Array };
+} {
   return replay ? { replay: { answer: replay.answer ?? new Uint8Array() } } : {};
 }
 

@@ -4,6 +4,7 @@ import { refusal } from "../../prisma/database.ts";
 import { destroySandbox, renameSandbox, startSandbox, stopSandbox } from "./store/change.ts";
 import { createSandbox } from "./store/create.ts";
 import { findRemembered, isOnRecord, rememberRefusal } from "./store/idempotency.ts";
+import { listHolders, listMountedVolumes, listVolumeNames } from "./store/mounted-volumes.ts";
 import { findStanding } from "./store/quotas.ts";
 import {
   findEngine,
@@ -21,11 +22,27 @@ import {
   reportRunning,
   reportWorkloadEnded,
 } from "./store/report.ts";
+import {
+  giveUpWrites,
+  reportVolumeRemoved,
+  reportVolumeUse,
+  reserveBytes,
+  settleWrite,
+} from "./store/volume-use.ts";
+import {
+  createVolume,
+  deleteVolume,
+  findHostVolume,
+  findVolume,
+  isVolumeNameTaken,
+  listVolumes,
+  updateVolume,
+} from "./store/volumes.ts";
 
 export type { NewSandbox } from "./store/create.ts";
 export type { Reported } from "./store/report.ts";
 export type { Database };
-export { isOnRecord };
+export { isOnRecord, isVolumeNameTaken };
 
 /** Every query of the sandbox service; only the files of `store/` know SQL. */
 export type Store = ReturnType<typeof createStore>;
@@ -52,6 +69,20 @@ export function createStore(database: Database) {
     reportWorkloadEnded: bind(database, reportWorkloadEnded),
     reportEnded: bind(database, reportEnded),
     reportRemoved: bind(database, reportRemoved),
+    createVolume: bind(database, createVolume),
+    updateVolume: bind(database, updateVolume),
+    deleteVolume: bind(database, deleteVolume),
+    findVolume: bind(database, findVolume),
+    findHostVolume: bind(database, findHostVolume),
+    listVolumes: bind(database, listVolumes),
+    listVolumeNames: bind(database, listVolumeNames),
+    listMountedVolumes: bind(database, listMountedVolumes),
+    listHolders: bind(database, listHolders),
+    reserveBytes: bind(database, reserveBytes),
+    settleWrite: bind(database, settleWrite),
+    giveUpWrites: bind(database, giveUpWrites),
+    reportVolumeUse: bind(database, reportVolumeUse),
+    reportVolumeRemoved: bind(database, reportVolumeRemoved),
     /** A hint to orchestrators that there is work; a lost one costs a sweep's delay, nothing else. */
     notify: async () => {
       await database.query("SELECT count(pg_notify('sandgate_work', ''))");

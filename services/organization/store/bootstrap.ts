@@ -34,7 +34,8 @@ export async function createFirstOrganization(
        SELECT organization.uuid7(now()), org.id, $3, $4, $5, $6 FROM org
        RETURNING id, org_id, name, prefix, last_four
      )
-     SELECT organization.append_event(key.org_id, 'api_key_created', $7::jsonb,
+     SELECT sandbox.add_host_volume(key.org_id, now()) AS volume,
+            organization.append_event(key.org_id, 'api_key_created', $7::jsonb,
               jsonb_build_object('api_key_id', key.id, 'name', key.name,
                                  'prefix', key.prefix, 'last_four', key.last_four),
               now()) AS event

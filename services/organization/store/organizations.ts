@@ -34,7 +34,8 @@ export async function createOrganization(
          INSERT INTO organization.organizations (id, name, slug)
          VALUES (organization.uuid7(now()), $1, $2) RETURNING *
        )
-       SELECT ${COLUMNS}, ${event("org_created", "made", "$3", "made.created_at")} AS event FROM made`,
+       SELECT ${COLUMNS}, sandbox.add_host_volume(made.id, made.created_at) AS volume,
+              ${event("org_created", "made", "$3", "made.created_at")} AS event FROM made`,
       name,
       slug,
       JSON.stringify(actor),

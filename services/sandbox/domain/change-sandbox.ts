@@ -1,31 +1,32 @@
 import type { Caller } from "../../../runtime/caller.ts";
 import type { SandboxContext } from "../context.ts";
 import { takenField } from "../store.ts";
-import { type Answered, type Memory, once } from "./idempotency.ts";
+import { type Answered, type Memory, once, type Verb } from "./idempotency.ts";
 import type { Action } from "./lifecycle.ts";
-import { nameTaken, notFound, unreachable, whyRefused } from "./refusals.ts";
+import { nameTaken, notFound, untilRefused, whyRefused } from "./refusals.ts";
 import type { Sandbox, SandboxKey } from "./sandbox.ts";
-
-const MOST_TRIES = 10;
 
 type Owner = Pick<Caller, "orgId" | "actor" | "idempotency">;
 
 /** Admits a start; the answer does not wait for the machine. */
 export function startSandbox(ctx: SandboxContext, caller: Caller, key: SandboxKey) {
-  return once(ctx, caller, "start", (memory) => admit(ctx, caller, key, "start", memory));
+  return once(ctx, caller, verb("start"), (memory) => admit(ctx, caller, key, "start", memory));
 }
 
 /** Admits a stop. */
 export function stopSandbox(ctx: SandboxContext, caller: Caller, key: SandboxKey) {
-  return once(ctx, caller, "stop", (memory) => admit(ctx, caller, key, "stop", memory));
+  return once(ctx, caller, verb("stop"), (memory) => admit(ctx, caller, key, "stop", memory));
 }
 
 /** The sandbox is gone for its owner; what it holds goes away behind it. */
 export function destroySandbox(ctx: SandboxContext, owner: Owner, key: SandboxKey) {
-  return once(ctx, owner, "destroy", (memory) => admit(ctx, owner, key, "destroy", memory));
+  return once(ctx, owner, verb("destroy"), (memory) => admit(ctx, owner, key, "destroy", memory));
 }
 
-// What stands in the way is read after the refusal, so it may be gone by then: then once more.
+function verb(name: string): Verb<"sandbox"> {
+  return { kind: "sandbox", verb: name };
+}
+
 async function admit(
   ctx: SandboxContext,
   owner: Owner,
@@ -33,16 +34,12 @@ async function admit(
   action: Action,
   memory?: Memory,
 ): Promise<Sandbox> {
-  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
-    const sandbox = await ctx.store[action](owner.orgId, key, owner.actor, memory);
-    if (sandbox) {
-      announce(ctx, sandbox, action === "destroy");
-      return sandbox;
-    }
-    const refused = await whyRefused(ctx, owner.orgId, key, action);
-    if (refused) throw refused;
-  }
-  throw unreachable();
+  const sandbox = await untilRefused(
+    () => ctx.store[action](owner.orgId, key, owner.actor, memory),
+    () => whyRefused(ctx, owner.orgId, key, action),
+  );
+  announce(ctx, sandbox, action === "destroy");
+  return sandbox;
 }
 
 function announce(ctx: SandboxContext, sandbox: Sandbox, destroyed: boolean): void {
@@ -58,7 +55,7 @@ export function renameSandbox(
   key: SandboxKey,
   to: { name: string | null; slug: string | null },
 ): Promise<Answered> {
-  return once(ctx, caller, "rename", (memory) => rename(ctx, caller, key, to, memory));
+  return once(ctx, caller, verb("rename"), (memory) => rename(ctx, caller, key, to, memory));
 }
 
 async function rename(

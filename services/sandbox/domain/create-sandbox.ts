@@ -5,9 +5,10 @@ import type { SandboxContext } from "../context.ts";
 import { type NewSandbox, takenField } from "../store.ts";
 import { canonicalSpec } from "./canonical-spec.ts";
 import { type Answered, type Memory, once } from "./idempotency.ts";
+import { HOST_VOLUME, volumeNames } from "./mounted-volumes.ts";
 import { overQuota } from "./quotas.ts";
-import { unknownReferences } from "./references.ts";
-import { inSpec, invalidConfig, nameTaken, unreachable } from "./refusals.ts";
+import { unknownCredentials, unknownVolumes } from "./references.ts";
+import { inSpec, invalidConfig, nameTaken, orgNotFound, unreachable } from "./refusals.ts";
 import { patchRequirements, type Requirement, requirements, unsupported } from "./requirements.ts";
 import type { Sandbox } from "./sandbox.ts";
 import { generateSlug } from "./slug.ts";
@@ -33,26 +34,37 @@ export async function createSandbox(
   caller: Caller,
   input: CreateSandbox,
 ): Promise<Answered> {
-  const faults = [...unknownReferences(input.spec), ...sizeFaults(input.spec)];
-  if (faults.length > 0) throw invalidRequest(inSpec(faults));
-  const needs = [...requirements(input.spec), ...patchRequirements(input.sealed.patches)];
-  const wanted = { ...input, spec: canonicalSpec(input.spec) };
-  return once(ctx, caller, "create", async (memory) => {
-    const made = await make(ctx, caller, wanted, needs, memory);
+  const { spec, sealed } = input;
+  const volumes = volumeNames(spec.mounts, sealed.patches);
+  const faults = [...unknownCredentials(spec), ...sizeFaults(spec)];
+  if (faults.length > 0) {
+    const there = await ctx.store.listVolumeNames(caller.orgId, volumes);
+    throw invalidRequest(inSpec([...unknownVolumes(spec, there), ...faults]));
+  }
+  const needs = [...requirements(spec), ...patchRequirements(sealed.patches)];
+  return once(ctx, caller, { kind: "sandbox", verb: "create" }, async (memory) => {
+    const made = await make(ctx, caller, input, { volumes, needs }, memory);
     announce(ctx, made, input.start);
     return made;
   });
+}
+
+/** What a spec asks of an engine, and the volumes that it takes something from. */
+interface Wants {
+  needs: readonly Requirement[];
+  /** By name. */
+  volumes: string[];
 }
 
 async function make(
   ctx: SandboxContext,
   { orgId, actor }: Caller,
   input: CreateSandbox,
-  needs: readonly Requirement[],
+  wants: Wants,
   memory?: Memory,
 ): Promise<Sandbox> {
   for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
-    const wanted = newSandbox(ctx, orgId, input, needs);
+    const wanted = newSandbox(ctx, orgId, input, wants);
     try {
       const made = await ctx.store.create(wanted, actor, memory);
       if (made) return made;
@@ -63,7 +75,7 @@ async function make(
       if (generated && tries < MOST_TRIES) continue;
       throw await nameTaken(ctx, orgId, field, wanted.name);
     }
-    const refused = await whyNotMade(ctx, orgId, input, needs);
+    const refused = await whyNotMade(ctx, orgId, input, wants);
     if (refused) throw refused;
   }
   throw unreachable();
@@ -73,7 +85,7 @@ function newSandbox(
   ctx: SandboxContext,
   orgId: string,
   { name, slug, spec, sealed, start }: CreateSandbox,
-  needs: readonly Requirement[],
+  { needs, volumes }: Wants,
 ): NewSandbox {
   const id = uuidv7();
   const chosen = slug ?? generateSlug();
@@ -82,10 +94,11 @@ function newSandbox(
     orgId,
     name: name || chosen,
     slug: chosen,
-    spec,
+    spec: canonicalSpec(spec),
     requires: [...new Set(needs.map(({ feature }) => feature))],
     sealed: holdsSecrets(sealed) ? ctx.seal(Buffer.from(JSON.stringify(sealed)), id) : null,
     start,
+    volumes,
   };
 }
 
@@ -98,12 +111,17 @@ async function whyNotMade(
   ctx: SandboxContext,
   orgId: string,
   { spec, start }: CreateSandbox,
-  needs: readonly Requirement[],
+  { needs, volumes }: Wants,
 ) {
+  const there = await ctx.store.listVolumeNames(orgId, volumes);
+  const unknown = unknownVolumes(spec, there);
+  if (unknown.length > 0) return invalidRequest(inSpec(unknown));
   const engine = await ctx.store.findEngine();
   const faults = engine ? unsupported(needs, engine.features) : [];
   if (faults.length > 0) return invalidConfig(inSpec(faults));
   if (start && !engine?.alive) return unreachable();
+  // Every organization has its host volume.
+  if (volumes.includes(HOST_VOLUME) && !there.includes(HOST_VOLUME)) return orgNotFound();
   return overQuota(await ctx.store.findStanding(orgId), { spec, create: true, start });
 }
 

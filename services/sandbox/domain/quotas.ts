@@ -60,6 +60,13 @@ function wants({ used }: Standing, { spec, create, start }: Asked): [Limit, numb
 
 function exceeded(quota: string, numbers: Record<string, number | null | undefined>): ServiceError {
   const told = Object.entries(numbers).filter(([, number]) => typeof number === "number");
-  const metadata = { quota, ...Object.fromEntries(told.map(([name, n]) => [name, String(n)])) };
-  return new ServiceError("QUOTA_EXCEEDED", `quota exceeded: ${quota}`, { metadata });
+  return quotaExceeded({
+    quota,
+    ...Object.fromEntries(told.map(([name, n]) => [name, String(n)])),
+  });
+}
+
+/** @param metadata the quota by its name, with `limit`, `used` and `requested` where they are known */
+export function quotaExceeded(metadata: { quota: string } & Record<string, string>): ServiceError {
+  return new ServiceError("QUOTA_EXCEEDED", `quota exceeded: ${metadata.quota}`, { metadata });
 }

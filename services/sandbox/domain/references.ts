@@ -1,20 +1,15 @@
 import type { FieldFault } from "../../../runtime/errors.ts";
+import { missingVolumes } from "./mounted-volumes.ts";
 import type { SandboxSpec } from "./spec.ts";
 
-/**
- * What a spec refers to and this deployment does not have. It keeps no volumes and no stored
- * registry credentials yet, so every such reference is one. Pure.
- */
-export function unknownReferences(spec: SandboxSpec): FieldFault[] {
-  const faults = spec.mounts.flatMap((mount, i) =>
-    mount.type === "named"
-      ? [{ field: `mounts[${i}].name`, message: `volume '${mount.name}' does not exist` }]
-      : [],
-  );
-  if (spec.registry.mode === "specific")
-    faults.push({
-      field: "registry.credential_id",
-      message: `credential '${spec.registry.credentialId}' does not exist`,
-    });
-  return faults;
+/** The volumes that a spec mounts and that are not `there`, by name. Pure. */
+export function unknownVolumes(spec: SandboxSpec, there: readonly string[]): FieldFault[] {
+  return missingVolumes(spec, there, "does not exist");
+}
+
+/** No registry credentials are stored yet, so every reference to one leads nowhere. Pure. */
+export function unknownCredentials({ registry }: SandboxSpec): FieldFault[] {
+  if (registry.mode !== "specific") return [];
+  const message = `credential '${registry.credentialId}' does not exist`;
+  return [{ field: "registry.credential_id", message }];
 }

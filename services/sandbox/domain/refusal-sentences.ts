@@ -14,9 +14,10 @@ const SENTENCES: Partial<Record<Feature, string>> = {
   "network.secrets":
     "cannot be kept: this deployment's engine puts no values in place of placeholders, so the placeholder is all that any host would see",
   "network.strict": "cannot be honoured by this deployment's engine; send false",
-  "patches.copy": "copies from the host volume, and this deployment has no volumes yet",
-  "mounts.bind": "is in the host volume, and this deployment has no volumes yet",
-  "mounts.named": "is a volume, and this deployment has no volumes yet",
+  "patches.copy": "copies from the host volume, which this deployment's engine cannot read",
+  "mounts.bind": "is in the host volume, which this deployment's engine cannot mount",
+  "mounts.named": "is a volume, which this deployment's engine cannot mount",
+  "mounts.options": "cannot be enforced by this deployment's engine where a volume is mounted",
   "mounts.disk_image": "is a disk image, which this deployment's engine cannot mount; use a tmpfs",
   "resources.disk_size_mib": "cannot be limited by this deployment's engine; leave it out",
   "rlimits.as": "limits address space, which this deployment's engine cannot; use memory_mib",

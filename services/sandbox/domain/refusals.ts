@@ -1,12 +1,38 @@
 import { type FieldFault, ServiceError } from "../../../runtime/errors.ts";
 import type { SandboxContext } from "../context.ts";
 import { type Action, HOLDS_COMPUTE, refuses } from "./lifecycle.ts";
+import { missingVolumes } from "./mounted-volumes.ts";
 import { overQuota } from "./quotas.ts";
 import { requirements, unsupported } from "./requirements.ts";
 import type { Sandbox, SandboxKey } from "./sandbox.ts";
 
+const MOST_TRIES = 10;
+
+/**
+ * Does what a statement may refuse. What stands in the way is read after the refusal, so it may be gone by then: then
+ * once more.
+ * @param attempt undefined: it was refused
+ * @param why undefined: nothing stands in the way any more
+ */
+export async function untilRefused<Done>(
+  attempt: () => Promise<Done | undefined>,
+  why: () => Promise<ServiceError | undefined>,
+): Promise<Done> {
+  for (let tries = 1; tries <= MOST_TRIES; tries += 1) {
+    const done = await attempt();
+    if (done) return done;
+    const refused = await why();
+    if (refused) throw refused;
+  }
+  throw new ServiceError("SERVICE_UNAVAILABLE", "it is changed all the time; try again");
+}
+
 export function notFound(): ServiceError {
   return new ServiceError("SANDBOX_NOT_FOUND", "no such sandbox");
+}
+
+export function orgNotFound(): ServiceError {
+  return new ServiceError("ORG_NOT_FOUND", "no such organization");
 }
 
 export function unreachable(): ServiceError {
@@ -69,7 +95,11 @@ async function whyNotNow(
     ...requirements(sandbox.spec),
     ...patches.map((feature) => ({ feature, field: "patches" })),
   ];
-  const faults = unsupported(needs, engine.features);
+  const there = await ctx.store.listMountedVolumes(sandbox.id);
+  const faults = [
+    ...unsupported(needs, engine.features),
+    ...missingVolumes(sandbox.spec, there, "was deleted"),
+  ];
   if (faults.length > 0) return invalidConfig(inSpec(faults));
   const standing = await ctx.store.findStanding(sandbox.orgId);
   return overQuota(standing, { spec: sandbox.spec, create: false, start: true });

@@ -68,12 +68,23 @@ export function requirements(spec: SandboxSpec): Requirement[] {
       });
   const as = spec.rlimits.findIndex(({ resource }) => resource === "as");
   if (as >= 0) plain.push({ feature: "rlimits.as", field: `rlimits[${as}]` });
+  // It forces nosuid and nodev wherever something is mounted.
+  if (spec.securityProfile === "restricted" && spec.mounts.some(isShared))
+    plain.push({ feature: "mounts.options", field: "security_profile" });
   return [...plain, ...spec.mounts.flatMap((mount, i) => mountRequirements(mount, `mounts[${i}]`))];
+}
+
+/** Of a volume, or a part of one. */
+function isShared(mount: Mount): mount is Extract<Mount, { type: "bind" | "named" }> {
+  return mount.type === "bind" || mount.type === "named";
 }
 
 function mountRequirements(mount: Mount, field: string): Requirement[] {
   const found: Requirement[] = [{ feature: `mounts.${mount.type}`, field }];
-  if (mount.type !== "bind" && mount.type !== "named") return found;
+  if (!isShared(mount)) return found;
+  const { noexec, nosuid, nodev } = mount.options;
+  if (noexec || nosuid || nodev)
+    found.push({ feature: "mounts.options", field: `${field}.options` });
   if (mount.statVirtualization !== "strict")
     found.push({ feature: "mounts.stat_virtualization", field: `${field}.stat_virtualization` });
   if (mount.hostPermissions !== "private")

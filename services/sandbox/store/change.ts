@@ -13,6 +13,7 @@ import {
   sandboxEvent,
 } from "./fragments.ts";
 import { memoryValues, remember } from "./idempotency.ts";
+import { holdsVolumes } from "./mounted-volumes.ts";
 import { isWithinSize, limitsOf, lockPlaces, mayRun, movePlaces } from "./quotas.ts";
 import { columns, type SandboxRow, toSandbox } from "./rows.ts";
 
@@ -45,7 +46,8 @@ function verb(sqlFor: (condition: string) => string, ...statuses: readonly strin
 }
 
 const PLACES = lockPlaces("$1::uuid");
-const remembered = (action: string, of: string) => remember(action, of, "$4", "$5");
+const remembered = (action: string, of: string) =>
+  remember({ kind: "sandbox", verb: action }, of, "$4", "$5");
 
 /** Admits a start: state, run, place, event and queue entry in one statement. */
 export const startSandbox = verb(
@@ -54,7 +56,7 @@ WITH ${LEASE}, ${limitsOf("$1::uuid")}, ${PLACES}, ${lockTargetNext(condition)},
 admitted AS MATERIALIZED (
   SELECT t.* FROM target t, place p, lease l
   WHERE t.status = ANY($6::text[]) AND NOT (t.ephemeral AND t.generation > 0)
-    AND l.alive AND t.requires <@ l.features AND ${isWithinSize("t.spec")}
+    AND l.alive AND t.requires <@ l.features AND ${isWithinSize("t.spec")} AND ${holdsVolumes("t")}
     AND ${mayRun(
       "t.ephemeral::int * (p.ephemeral_running + 1)",
       "(NOT t.ephemeral)::int * (p.persistent_running + 1)",

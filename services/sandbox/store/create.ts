@@ -5,6 +5,7 @@ import type { Sandbox } from "../domain/sandbox.ts";
 import type { SandboxSpec } from "../domain/spec.ts";
 import { admitRun, LEASE, sandboxEvent } from "./fragments.ts";
 import { memoryValues, remember } from "./idempotency.ts";
+import { HAS_VOLUMES, MOUNTED, VOLUMES } from "./mounted-volumes.ts";
 import { hasRoom, isWithinSize, limitsOf, mayRun } from "./quotas.ts";
 import { columns, type SandboxRow, toSandbox } from "./rows.ts";
 
@@ -18,10 +19,12 @@ export interface NewSandbox {
   requires: string[];
   sealed: Uint8Array | null;
   start: boolean;
+  /** The volumes that it takes something from, by name. */
+  volumes: string[];
 }
 
 // The first sandbox of an organization makes its places. `asked` is what this one takes.
-const TAKE_PLACES = `
+const takePlaces = (condition: string) => `
 taken AS (
   INSERT INTO sandbox.places AS p (org_id, total_sandboxes, ephemeral_running, persistent_running)
   SELECT $2::uuid, 1, asked.ephemeral, asked.persistent
@@ -29,7 +32,7 @@ taken AS (
         FROM (SELECT ($6::jsonb->'lifecycle'->>'ephemeral')::boolean AS ephemeral) kind) asked
   WHERE CASE WHEN $5::boolean THEN EXISTS (SELECT FROM lease WHERE alive AND $7::text[] <@ features)
              ELSE NOT EXISTS (SELECT FROM lease WHERE NOT $7::text[] <@ features) END
-    AND ${isWithinSize("$6::jsonb")} AND ${hasRoom("1")}
+    AND ${condition} AND ${isWithinSize("$6::jsonb")} AND ${hasRoom("1")}
     AND (NOT $5 OR ${mayRun("asked.ephemeral", "asked.persistent")})
   ON CONFLICT (org_id) DO UPDATE
   SET total_sandboxes = p.total_sandboxes + 1,
@@ -45,8 +48,8 @@ taken AS (
 
 // The lease decides in the admitting statement: a start needs a living orchestrator whose engine
 // honours the spec, a plain create only an engine that does, or none seen so far.
-const CREATE = `
-WITH ${LEASE}, ${limitsOf("$2::uuid")}, ${TAKE_PLACES},
+const create = (take: string, mounted: string) => `
+WITH ${LEASE}, ${limitsOf("$2::uuid")}, ${take},
 made AS (
   INSERT INTO sandbox.sandboxes
     (id, org_id, name, slug, status, status_reason, spec, requires, ephemeral, generation, created_at)
@@ -60,16 +63,20 @@ made AS (
 run AS (${admitRun("made", "made.created_at", "made.created_at", "made WHERE $5")}),
 seal AS (
   INSERT INTO sandbox.sealed_specs (sandbox_id, sealed) SELECT id, $8::bytea FROM made WHERE $8::bytea IS NOT NULL
-)
+)${mounted}
 SELECT ${columns("made")},
        ${sandboxEvent("sandbox_created", "made", "$9", "made.created_at")},
        (SELECT ${sandboxEvent("sandbox_started", "made", "$9", "run.admitted_at + interval '1 microsecond'")} FROM run),
-       ${remember("create", "made", "$10", "$11")}
+       ${remember({ kind: "sandbox", verb: "create" }, "made", "$10", "$11")}
 FROM made`;
+
+// What mounts nothing pays nothing for volumes.
+const CREATE = create(takePlaces("true"), "");
+const CREATE_MOUNTING = create(`${VOLUMES}, ${takePlaces(HAS_VOLUMES)}`, `, ${MOUNTED}`);
 
 /**
  * Makes a sandbox, admits its start where asked, takes its places and writes its events, all or nothing.
- * @returns undefined where the engine's lease or a quota refused it
+ * @returns undefined where the engine's lease, a quota or the lack of a volume refused it
  * @throws a unique violation of sandboxes_name_key or sandboxes_slug_key, or what `isOnRecord` knows
  */
 export async function createSandbox(
@@ -78,8 +85,9 @@ export async function createSandbox(
   actor: Actor,
   memory?: Memory,
 ): Promise<Sandbox | undefined> {
+  const mounts = make.volumes.length > 0;
   const [row] = await database.query<SandboxRow>(
-    CREATE,
+    mounts ? CREATE_MOUNTING : CREATE,
     make.id,
     make.orgId,
     make.name,
@@ -90,6 +98,7 @@ export async function createSandbox(
     make.sealed,
     JSON.stringify(actor),
     ...memoryValues(memory),
+    ...(mounts ? [make.volumes] : []),
   );
   return row && toSandbox(row);
 }

@@ -1,13 +1,15 @@
 import type { Database } from "../../../prisma/database.ts";
 import { refusal } from "../../../prisma/database.ts";
-import type { Memory, Remembered } from "../domain/idempotency.ts";
-import { columnNames, type SandboxRow, toSandbox } from "./rows.ts";
+import type { Memory, Remembered, Verb } from "../domain/idempotency.ts";
+import { type KeptSandbox, keptSandbox, toKeptSandbox } from "./rows.ts";
+import { type KeptVolume, keptVolume, toKeptVolume } from "./volume-rows.ts";
+
+const KEPT = { sandbox: keptSandbox, volume: keptVolume };
 
 /** Keeps, within the verb's statement, what it answers: the row `of`. Nothing where the parameter `key` is null. */
-export function remember(verb: string, of: string, key: string, hash: string): string {
-  const row = columnNames.map((column) => `'${column}', ${of}.${column}`).join(", ");
+export function remember({ kind, verb }: Verb, of: string, key: string, hash: string): string {
   return `CASE WHEN ${key}::text IS NOT NULL THEN organization.remember(${of}.org_id, ${key}::text, ${hash}::bytea,
-    'sandbox_${verb}', ${of}.id, jsonb_build_object('sandbox', jsonb_build_object(${row})))::text END AS remembered`;
+    '${kind}_${verb}', ${of}.id, jsonb_build_object('${kind}', ${KEPT[kind](of)}))::text END AS remembered`;
 }
 
 /** The parameters of `remember`. */
@@ -24,7 +26,7 @@ export function isOnRecord(error: unknown): boolean {
 export async function rememberRefusal(
   database: Database,
   orgId: string,
-  verb: string,
+  { kind, verb }: Verb,
   { key, requestHash }: Memory,
   refused: { reason: string; message: string; metadata: Readonly<Record<string, string>> },
 ): Promise<boolean> {
@@ -36,7 +38,7 @@ export async function rememberRefusal(
       orgId,
       key,
       requestHash,
-      `sandbox_${verb}`,
+      `${kind}_${verb}`,
       outcome,
     );
     return true;
@@ -46,8 +48,10 @@ export async function rememberRefusal(
   }
 }
 
-// What `remember` and `rememberRefusal` wrote; timestamps are text there.
-type Outcome = { sandbox: SandboxRow } | Extract<Remembered["outcome"], { refusal: unknown }>;
+// What `remember` and `rememberRefusal` wrote.
+type Outcome =
+  | { sandbox?: KeptSandbox; volume?: KeptVolume }
+  | Extract<Remembered["outcome"], { refusal: unknown }>;
 
 /** What is on record of a key; undefined: nothing, or it has expired. */
 export async function findRemembered(
@@ -67,16 +71,15 @@ export async function findRemembered(
   );
   if (!row) return undefined;
   const { hash, outcome, answer } = row;
-  const read = "sandbox" in outcome ? { sandbox: toSandbox(revived(outcome.sandbox)) } : outcome;
-  return { requestHash: hash, outcome: read, answer };
+  return { requestHash: hash, outcome: revived(outcome), answer };
 }
 
-function revived(row: SandboxRow): SandboxRow {
-  const date = (text: Date | null) => (text === null ? null : new Date(text));
-  return {
-    ...row,
-    created_at: new Date(row.created_at),
-    started_at: date(row.started_at),
-    stopped_at: date(row.stopped_at),
+function revived(outcome: Outcome): Remembered["outcome"] {
+  if ("refusal" in outcome) return outcome;
+  const { sandbox, volume } = outcome;
+  const done = {
+    ...(sandbox && { sandbox: toKeptSandbox(sandbox) }),
+    ...(volume && { volume: toKeptVolume(volume) }),
   };
+  return { done };
 }

@@ -56,3 +56,24 @@ export function toSandbox(row: SandboxRow): Sandbox {
     spec: row.spec,
   };
 }
+
+/** A row as `jsonb_build_object` keeps it in a record: timestamps are text there. */
+export type KeptSandbox = Omit<SandboxRow, Times> &
+  Record<"created_at", string> &
+  Record<"started_at" | "stopped_at", string | null>;
+type Times = "created_at" | "started_at" | "stopped_at";
+
+/** SQL of a KeptSandbox of the row `of`. */
+export function keptSandbox(of: string): string {
+  return `jsonb_build_object(${columnNames.map((column) => `'${column}', ${of}.${column}`).join(", ")})`;
+}
+
+export function toKeptSandbox(kept: KeptSandbox): Sandbox {
+  const date = (text: string | null) => (text === null ? null : new Date(text));
+  return toSandbox({
+    ...kept,
+    created_at: new Date(kept.created_at),
+    started_at: date(kept.started_at),
+    stopped_at: date(kept.stopped_at),
+  });
+}

@@ -144,7 +144,10 @@ test("creates, destroys and renames of the same few names never wait for each ot
           const { spec } = createInput();
           const id = crypto.randomUUID();
           const made = { id, orgId, name: random.pick(NAMES), slug: id, spec };
-          await store.create({ ...made, requires: [], sealed: null, start: false }, actor);
+          await store.create(
+            { ...made, requires: [], sealed: null, start: false, volumes: [] },
+            actor,
+          );
         } else if (act === "rename")
           await store.rename(orgId, key(), actor, { ...key(), slug: null });
         else await store[act](orgId, key(), actor);

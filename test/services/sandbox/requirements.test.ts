@@ -16,7 +16,7 @@ test("patches that copy ask for more than others, at the first of them", () => {
   expect(unsupported(needs, ["patches"])).toEqual([
     {
       field: "patches[1]",
-      message: "copies from the host volume, and this deployment has no volumes yet",
+      message: "copies from the host volume, which this deployment's engine cannot read",
     },
   ]);
   expect(unsupported(needs, FEATURES)).toEqual([]);
