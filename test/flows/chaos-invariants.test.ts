@@ -344,7 +344,6 @@ function volumeFacts(changes: Partial<VolumeFacts> = {}): VolumeFacts {
       },
     ],
     samples: [sample(VOLUME, 0, "1"), sample(VOLUME, 10, "3"), sample(HOST, 3, "0")],
-    unsettledWrites: [],
     disk: { volumes: [{ orgId: "o", id: VOLUME, files: { "/f": A }, bytes: 3 }], strays: [] },
     ...changes,
   };
@@ -477,7 +476,6 @@ test.each<[string, Partial<VolumeFacts>, Partial<KnownVolume>, RegExp]>([
     {},
     /o\/staging\/1 is in no volume/,
   ],
-  ["a write that never settles", { unsettledWrites: ["w"] }, {}, /write w is not settled/],
   [
     "a measurement that is not what is there",
     { disk: { volumes: [{ orgId: "o", id: VOLUME, files: { "/f": A }, bytes: 4 }], strays: [] } },

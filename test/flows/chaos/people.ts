@@ -9,6 +9,11 @@ export interface Person {
 
 const PER_ORGANIZATION = 3;
 
+/** One organization may store so much that nothing is refused, and all is reserved. */
+const STORAGE = `
+INSERT INTO billing.overrides (org_id, limits, updated_at)
+SELECT id, '{"max_total_storage_gib": 20}', now() FROM organization.organizations WHERE slug = 'chaos-2'`;
+
 /** One organization has limits, and a row that is beyond them is refused: the client that would make it is told `internal`. */
 const LIMIT = `
 DO $$ BEGIN
@@ -44,6 +49,7 @@ export async function createPeople(
         [organization, name, hashApiKey(key), key],
       );
     await client.query(LIMIT);
+    await client.query(STORAGE);
     await client.query(
       "SELECT sandbox.add_host_volume(id, clock_timestamp()) FROM organization.organizations",
     );

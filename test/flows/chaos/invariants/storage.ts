@@ -16,7 +16,10 @@ export function accrued({ volumes: { rows, accruals, samples } }: Facts): string
       .filter(({ deleted }) => !deleted)
       .flatMap(({ id, usedBytes }) => {
         const last = samplesOf.get(id)?.at(-1);
-        const same = last ? !last.ended && Number(last.bytes) === usedBytes : usedBytes === null;
+        // Its making is the first measurement of a volume, and of nothing.
+        const same = last
+          ? !last.ended && Number(last.bytes) === (usedBytes ?? 0)
+          : usedBytes === null;
         return same ? [] : [`${id} was measured to hold ${usedBytes}, but accrues ${last?.bytes}`];
       }),
     ...[...samplesOf]

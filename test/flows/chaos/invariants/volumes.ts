@@ -2,8 +2,8 @@ import type { Facts } from "../facts.ts";
 import type { Journal } from "../journal.ts";
 import type { Certainty, KnownVolume } from "../volumes/book.ts";
 
-/** Volumes are gone wholly or not at all, what was promised is settled, and what is measured is what is there. */
-export function settledVolumes({ volumes: { rows, disk, unsettledWrites } }: Facts): string[] {
+/** Volumes are gone wholly or not at all, nothing is left of writes, and what was measured is what is there. */
+export function settledVolumes({ volumes: { rows, disk } }: Facts): string[] {
   const known = new Map(rows.map((row) => [row.id, row]));
   const heldBy = new Map(disk.volumes.map(({ id, bytes }) => [id, bytes]));
   return [
@@ -18,7 +18,6 @@ export function settledVolumes({ volumes: { rows, disk, unsettledWrites } }: Fac
         ({ id, usedBytes }) =>
           `${id} holds ${heldBy.get(id) ?? 0} bytes, and ${usedBytes} were measured`,
       ),
-    ...unsettledWrites.map((id) => `write ${id} is not settled`),
   ];
 }
 

@@ -45,8 +45,6 @@ export interface VolumeFacts {
   homeless: string[];
   accruals: AccrualRow[];
   samples: SampleRow[];
-  /** Writes that were promised room and never settled. */
-  unsettledWrites: string[];
   disk: Disk;
 }
 
@@ -57,7 +55,6 @@ export const NO_VOLUMES: VolumeFacts = {
   homeless: [],
   accruals: [],
   samples: [],
-  unsettledWrites: [],
   disk: { volumes: [], strays: [] },
 };
 
@@ -98,9 +95,6 @@ async function readRows(rows: Rows): Promise<Omit<VolumeFacts, "disk">> {
     samples: await rows<SampleRow>(
       `SELECT volume_id AS "volumeId", billing.ms(at)::float8 AS at, bytes::text, ended FROM chaos.samples ORDER BY seq`,
     ),
-    unsettledWrites: (
-      await rows<{ id: string }>("SELECT id FROM sandbox.volume_writes WHERE settled_at IS NULL")
-    ).map(({ id }) => id),
   };
 }
 
