@@ -14,6 +14,7 @@ import { askDataDir } from "./doctor/data-dir.ts";
 import { askDatabase } from "./doctor/database.ts";
 import { askEngine } from "./doctor/engine.ts";
 import { askNetwork } from "./doctor/network.ts";
+import { askVolumes } from "./doctor/volumes.ts";
 
 export type { Check } from "./doctor/check.ts";
 
@@ -33,7 +34,7 @@ export interface ExamineOptions {
 export async function examine({ env, lifecycle, server }: ExamineOptions): Promise<Check[]> {
   const { config, checks } = readSettings(env);
   if (config) {
-    const parts: Question[] = [askDataDir, askDatabase, askEngine, askNetwork];
+    const parts: Question[] = [askDataDir, askDatabase, askVolumes, askEngine, askNetwork];
     const facts: Facts = {};
     for (const ask of parts) checks.push(...(await ask({ config, lifecycle, server, facts })));
   }

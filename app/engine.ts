@@ -10,7 +10,11 @@ import {
 import { type Engine, EngineUnavailable } from "../services/orchestrator/engines/engine.ts";
 import { createSimulatedEngine } from "../services/orchestrator/engines/simulated.ts";
 import type { VolumeStore } from "../services/orchestrator/engines/volume-store.ts";
-import { createDirectoryVolumes } from "../services/orchestrator/engines/volumes/directory-volumes.ts";
+import {
+  createDirectoryVolumes,
+  type DirectoryVolumes,
+} from "../services/orchestrator/engines/volumes/directory-volumes.ts";
+import { markVolumes } from "../services/orchestrator/engines/volumes/marked-volumes.ts";
 import { createStore } from "../services/orchestrator/store.ts";
 import { FEATURES } from "../services/sandbox/domain/requirements.ts";
 
@@ -39,7 +43,7 @@ export async function chooseEngine(
   database: Database,
   log: Logger,
 ): Promise<ChosenEngine> {
-  const volumes = createDirectoryVolumes({ root: config.volumesDir });
+  const volumes = volumesIn(config.volumesDir, database);
   if (config.choice === "simulated") {
     const why = "ENGINE=simulated asks for it";
     return { engine: await simulated(database, volumes), why, network: undefined };
@@ -63,6 +67,13 @@ export async function chooseEngine(
       `${why}, and this installation's sandboxes are there; start Docker, or set ENGINE=simulated`,
     );
   return { engine: await simulated(database, volumes), why, network: undefined };
+}
+
+/** Volumes in a folder of this host, as long as it is this installation's. */
+function volumesIn(root: string, database: Database): DirectoryVolumes {
+  const { readVolumesMark, claimVolumesMark } = createStore(database);
+  const record = { read: readVolumesMark, claim: claimVolumesMark };
+  return markVolumes(createDirectoryVolumes({ root }), root, record);
 }
 
 async function enforcementOf(

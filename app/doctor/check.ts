@@ -27,6 +27,8 @@ export interface Facts {
   leader?: { engine: string; features: readonly string[] };
   /** Every engine that has ever led here; undefined: it is not known. */
   engines?: readonly string[];
+  /** The mark of the folder that volumes lie in, null: none was made yet; undefined: it is not known. */
+  volumesMark?: string | null;
 }
 
 /** Looks at one part; what fails is a check of its own, never an exception. */

@@ -15,7 +15,7 @@ const TOO_LITTLE = GIB / 4;
 export async function askDataDir({ config: { dataDir } }: Subject): Promise<Check[]> {
   const folder = await askFolder(dataDir);
   if (folder.status !== "ok") return [folder];
-  return [folder, await askSecretFiles(dataDir), await askSpace(dataDir)];
+  return [folder, await askSecretFiles(dataDir), await askSpace("disk space", dataDir, "DATA_DIR")];
 }
 
 async function askFolder(dataDir: string): Promise<Check> {
@@ -46,12 +46,12 @@ async function askSecretFiles(dataDir: string): Promise<Check> {
   return ok(name, `only their owner may read the ${there.length} that are there`);
 }
 
-async function askSpace(dataDir: string): Promise<Check> {
-  const name = "disk space";
-  const { bavail, bsize } = await statfs(dataDir);
+/** How much room a folder has; `variable` is the setting that names it. */
+export async function askSpace(name: string, folder: string, variable: string): Promise<Check> {
+  const { bavail, bsize } = await statfs(folder);
   const free = bavail * bsize;
-  const seen = `${(free / GIB).toFixed(1)} GiB are free where ${dataDir} is`;
-  const mend = "free some, or move DATA_DIR to a larger disk";
+  const seen = `${(free / GIB).toFixed(1)} GiB are free where ${folder} is`;
+  const mend = `free some, or move ${variable} to a larger disk`;
   if (free < TOO_LITTLE) return fail(name, seen, mend);
   return free < SCARCE ? warn(name, seen, mend) : ok(name, seen);
 }

@@ -7,6 +7,7 @@ import { type Check, type Facts, fail, ok, type Subject, skip, warn } from "./ch
 
 /** What the rows of a database that is up to date tell. */
 export async function askRows(client: Client, { config, facts }: Subject): Promise<Check[]> {
+  facts.volumesMark = await readMark(client);
   return [
     await askSealed(client, config),
     await askOrganizations(client),
@@ -15,6 +16,13 @@ export async function askRows(client: Client, { config, facts }: Subject): Promi
     await askLeases(client, facts),
     await askQueue(client),
   ];
+}
+
+async function readMark(client: Client): Promise<string | null> {
+  const { rows } = await client.query<{ mark: string | null }>(
+    "SELECT volumes_mark::text AS mark FROM orchestrator.installation",
+  );
+  return rows[0]?.mark ?? null;
 }
 
 /** Whether our key opens what was sealed; the newest, for an older key may have been lost for good. */

@@ -34,7 +34,8 @@ export interface Listener {
  * @throws StartupError where the address cannot be had
  */
 export async function listen(app: FastifyInstance, host: string, port: number): Promise<Listener> {
-  const http1 = createHttp1Server(app.routing);
+  // However long a request takes to come in: files are sent. Its headers still have their time limit.
+  const http1 = createHttp1Server({ requestTimeout: 0 }, app.routing);
   // Node's compatibility layer gives HTTP/2 requests the shape that Fastify was typed for.
   const http2 = createHttp2Server(HTTP2_OPTIONS, app.routing as never);
   const sessions = track<ServerHttp2Session>((add) => http2.on("session", add));

@@ -1,6 +1,8 @@
 import type { Capacity, Engine } from "./engines/engine.ts";
 import type { Reports } from "./reports.ts";
 import type { Store } from "./store.ts";
+import type { VolumeCalls } from "./volume-calls.ts";
+import type { Measurer } from "./volumes/measurer.ts";
 
 /** What the orchestrator works with. */
 export interface OrchestratorContext {
@@ -10,6 +12,10 @@ export interface OrchestratorContext {
   capacity: () => Capacity | undefined;
   /** The back arrow, under the lease of this epoch: what the engine did, told to the sandbox service. */
   reportsOf: (epoch: bigint) => Reports;
+  /** What the sandbox service is asked and told of volumes. */
+  volumeCalls: VolumeCalls;
+  /** Undefined: the engine has no volumes. */
+  measurer: Measurer | undefined;
   log: Log;
   /** Opens what the sandbox service sealed; `context` is the sandbox's id. */
   unseal: (sealed: Uint8Array, context: string) => Uint8Array;

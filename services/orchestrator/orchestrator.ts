@@ -1,5 +1,6 @@
 import type { OrchestratorContext } from "./context.ts";
 import { seekLeadership } from "./leadership.ts";
+import { keepVolumes } from "./volumes/keep.ts";
 import { Worker } from "./worker.ts";
 
 const WATCH_AGAIN_MS = 1_000;
@@ -16,15 +17,18 @@ export interface Orchestrator {
 
 export function startOrchestrator(ctx: OrchestratorContext): Orchestrator {
   let worker: Worker | undefined;
+  let volumes: { stop(): Promise<void> } | undefined;
   const stopping = new AbortController();
   const lose = async () => {
-    const lost = worker;
+    const lost = [worker?.stop(), volumes?.stop()];
     worker = undefined;
-    await lost?.stop();
+    volumes = undefined;
+    await Promise.all(lost);
   };
   const lead = (epoch: bigint) => {
     worker = new Worker({ ...ctx, epoch, reports: ctx.reportsOf(epoch) });
     worker.start();
+    volumes = keepVolumes(ctx);
   };
   const leadership = seekLeadership(ctx, { lead, lose });
   void watchEngine(ctx, () => worker?.observeSoon(), stopping.signal);

@@ -6,14 +6,18 @@ import type { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb
 import { seldom } from "../../runtime/seldom.ts";
 import { knownCapacity } from "./capacity.ts";
 import type { OrchestratorContext } from "./context.ts";
+import type { VolumeStore } from "./engines/volume-store.ts";
 import { LogHub } from "./logs/hub.ts";
 import { RunWatch } from "./logs/run-watch.ts";
 import { startOrchestrator } from "./orchestrator.ts";
 import { createReports } from "./reports.ts";
 import { createOrchestratorService } from "./service.ts";
 import { listenForWork } from "./store/listen.ts";
-import { createStore, type Database } from "./store.ts";
+import { createStore, type Database, type Store } from "./store.ts";
+import { createVolumeCalls, type VolumeCalls } from "./volume-calls.ts";
 import { createVolumeFileService } from "./volume-file-service.ts";
+import { Changes } from "./volumes/changes.ts";
+import { Measurer } from "./volumes/measurer.ts";
 
 export interface OrchestratorOptions
   extends Pick<OrchestratorContext, "engine" | "log" | "unseal" | "limits"> {
@@ -36,7 +40,9 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
   const store = createStore(database);
   const reportsOf = (epoch: bigint) => createReports(sandboxes, { engine: engine.name, epoch });
   const capacity = knownCapacity(engine);
-  const ctx = { store, engine, capacity, reportsOf, log, unseal, limits };
+  const volumeCalls = createVolumeCalls(options.volumes);
+  const measurer = engine.volumes && createMeasurer(engine.volumes, store, volumeCalls);
+  const ctx = { store, engine, capacity, reportsOf, volumeCalls, measurer, log, unseal, limits };
   const orchestrator = startOrchestrator(ctx);
   const hub = new LogHub(engine);
   const blind = seldom((err, unsaid) =>
@@ -59,12 +65,28 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
       runs,
       log,
     }),
-    files: createVolumeFileService(),
+    files: createVolumeFileService({
+      store,
+      volumes: engine.volumes,
+      calls: volumeCalls,
+      measurer,
+      changes: new Changes(store.noteChanges),
+      hashRequest: options.hashRequest,
+      complain: seldom((err, unsaid) =>
+        log.warn({ err, ...unsaid }, "the files of volumes cannot be reached"),
+      ),
+      log,
+    }),
     stop: async () => {
       hub.close();
       await runs.stop();
       await listener.stop();
       await orchestrator.stop();
+      await measurer?.stop();
     },
   };
+}
+
+function createMeasurer(volumes: VolumeStore, { readClock }: Store, calls: VolumeCalls): Measurer {
+  return new Measurer({ volumes, readClock, calls });
 }

@@ -1,5 +1,6 @@
 import { bind } from "../../prisma/bind.ts";
 import type { Database } from "../../prisma/database.ts";
+import { holdIntent, intend, settleIntent, withdrawIntent } from "./store/intents.ts";
 import {
   findOther,
   holdLease,
@@ -12,15 +13,28 @@ import {
 import { findLatestRun, listRunStates } from "./store/logs.ts";
 import { isOpen, listBelieved, listOpen, listOpenOf, listUnknown } from "./store/open.ts";
 import { listExpired, listPlaced, listQueue, sumPlaced } from "./store/queue.ts";
+import {
+  claimVolumesMark,
+  findVolume,
+  listChangedOf,
+  listDeletedVolumes,
+  listToMeasure,
+  noteChanges,
+  noteMounted,
+  noteMountsOf,
+  readClock,
+  readVolumesMark,
+} from "./store/volumes.ts";
 import { glance, listDestroyed, listEnds, listUnwanted, readStarts } from "./store/work.ts";
 
 export type { RunState } from "./store/logs.ts";
 export type { OpenRun } from "./store/open.ts";
 export type { QueuedRun } from "./store/queue.ts";
+export type { FoundVolume } from "./store/volumes.ts";
 export type { EndingRun, Glance, StartingRun } from "./store/work.ts";
 export type { Database };
 
-/** Every query of the orchestrator; only the files of `store/` know SQL. It writes leases alone. */
+/** Every query of the orchestrator; only the files of `store/` know SQL. It writes leases, the installation and notes of its own. */
 export type Store = ReturnType<typeof createStore>;
 
 export function createStore(database: Database) {
@@ -48,5 +62,19 @@ export function createStore(database: Database) {
     listBelieved: bind(database, listBelieved),
     findLatestRun: bind(database, findLatestRun),
     listRunStates: bind(database, listRunStates),
+    findVolume: bind(database, findVolume),
+    noteChanges: bind(database, noteChanges),
+    noteMounted: bind(database, noteMounted),
+    noteMountsOf: bind(database, noteMountsOf),
+    listToMeasure: bind(database, listToMeasure),
+    listChangedOf: bind(database, listChangedOf),
+    listDeletedVolumes: bind(database, listDeletedVolumes),
+    readClock: bind(database, readClock),
+    readVolumesMark: bind(database, readVolumesMark),
+    claimVolumesMark: bind(database, claimVolumesMark),
+    intend: bind(database, intend),
+    holdIntent: bind(database, holdIntent),
+    settleIntent: bind(database, settleIntent),
+    withdrawIntent: bind(database, withdrawIntent),
   };
 }

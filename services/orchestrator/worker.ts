@@ -7,6 +7,7 @@ import { Orphans } from "./domain/orphans.ts";
 import { EngineTrouble, EngineUnavailable, type Instance } from "./engines/engine.ts";
 import { Starts } from "./starts.ts";
 import { type Kind, Tasks } from "./tasks.ts";
+import { NOTED_SECS } from "./volumes/changes.ts";
 
 /** What is due sooner has a timer of its own. */
 const SWEEP_MS = 1_000;
@@ -117,9 +118,10 @@ export class Worker {
     const { store, engine, reports } = this.#ctx;
     const limit = this.#tasks.room("remove");
     if (limit <= 0) return;
-    for (const id of await store.listDestroyed(limit, this.#tasks.busy("remove")))
+    for (const { id, mounts } of await store.listDestroyed(limit, this.#tasks.busy("remove")))
       this.#tasks.begin("remove", id, async () => {
         await engine.remove(id);
+        if (mounts) await store.noteMountsOf(id, NOTED_SECS);
         // Not applied: another leads by now.
         return (await reports.removed(id)) ? "done" : "rest";
       });

@@ -7,6 +7,7 @@ import {
   InsufficientCapacity,
 } from "../engines/engine.ts";
 import type { StartingRun } from "../store.ts";
+import { NOTED_SECS } from "../volumes/changes.ts";
 import { allocationOf } from "./allocation.ts";
 import { endOf, startFailed } from "./end.ts";
 
@@ -30,6 +31,7 @@ export async function startRun(
   const late = AbortSignal.timeout(Math.max(LAST_LOOK_MS, run.startMsLeft));
   try {
     const signal = AbortSignal.any([late, unwanted]);
+    await noteVolumes(ctx, run);
     const instance = await ctx.engine.ensureRunning(allocationOf(ctx, run), signal);
     await reportUp(ctx, run, instance);
     return "done";
@@ -38,6 +40,12 @@ export async function startRun(
     if (unwanted.aborted) return "done";
     return await reportFault(ctx, run, error, late.aborted);
   }
+}
+
+// Measured after the run too, however short it is. Without volumes nothing is asked.
+async function noteVolumes({ store }: LeadingContext, { volumes }: StartingRun): Promise<void> {
+  const ids = Object.values(volumes).map(({ volumeId }) => volumeId);
+  if (ids.length > 0) await store.noteChanges([...new Set(ids)], NOTED_SECS);
 }
 
 async function reportFault(

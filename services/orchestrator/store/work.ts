@@ -123,19 +123,19 @@ export async function readStarts(
   );
 }
 
-/** Destroyed sandboxes of which an engine may still hold something. */
+/** Destroyed sandboxes of which an engine may still hold something, and whether they have volumes. */
 export async function listDestroyed(
   database: Database,
   limit: number,
   busy: readonly string[],
-): Promise<string[]> {
-  const rows = await database.query<{ id: string }>(
-    `SELECT id FROM sandbox.sandboxes
+): Promise<{ id: string; mounts: boolean }[]> {
+  return database.query(
+    `SELECT id, EXISTS (SELECT FROM sandbox.mounted_volumes m WHERE m.sandbox_id = s.id) AS mounts
+     FROM sandbox.sandboxes s
      WHERE destroyed_at IS NOT NULL AND id <> ALL($2::uuid[]) ORDER BY destroyed_at LIMIT $1::int`,
     limit,
     busy,
   );
-  return rows.map(({ id }) => id);
 }
 
 /** Which of these starts nobody wants any more. */
