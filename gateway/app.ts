@@ -13,17 +13,22 @@ import { serveDocs } from "./docs.ts";
 import { type Readiness, serveHealth } from "./health.ts";
 import { answerAlike, refuseStrays, sendError } from "./http/answers.ts";
 import { acceptJson } from "./http/body.ts";
-import { answerClientError, ignoreExpectations } from "./http/client-error.ts";
+import { answerClientError } from "./http/client-error.ts";
 import { EventStreams } from "./http/event-streams.ts";
+import { leaveExpectations } from "./http/expectations.ts";
+import { Ongoing } from "./http/ongoing.ts";
 import { requestId } from "./http/request-id.ts";
 import { mount } from "./http/route.ts";
 import { collectPaths } from "./http/routing.ts";
+import { Transfers } from "./http/transfers.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
 import { billingRoutes } from "./v1/billing/routes.ts";
 import { eventRoutes } from "./v1/events/routes.ts";
 import { organizationRoutes } from "./v1/organization/routes.ts";
 import { logsRoute } from "./v1/sandboxes/logs.ts";
 import { sandboxRoutes } from "./v1/sandboxes/routes.ts";
+import { fileRoutes } from "./v1/volumes/file-routes.ts";
+import { volumeRoutes } from "./v1/volumes/routes.ts";
 import { Waits } from "./waits.ts";
 
 const DEFAULT_RPC_TIMEOUT_MS = 10_000;
@@ -49,6 +54,8 @@ export interface GatewayOptions {
     trustedProxies: readonly string[];
     /** Deadline of one call to a service; 10,000 where it is not set. */
     rpcTimeoutMs?: number;
+    /** How long a file may be on its way without a byte; five minutes where it is not set. */
+    transferIdleMs?: number;
     /** First pause before a broken watch is taken up again; 100 where it is not set. */
     watchBackoffMs?: number;
     /** How long Redis may take to answer before a request passes uncounted; 50 where it is not set. */
@@ -91,10 +98,10 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     authenticator.start(config.watchBackoffMs);
     await limits.start();
   });
-  const streams = new EventStreams();
+  const ongoing = new Ongoing();
   app.addHook("preClose", async () => {
     waits.drain();
-    streams.drain();
+    ongoing.drain();
   });
   // Requests under way still need both.
   app.addHook("onClose", async () => {
@@ -103,7 +110,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
   });
 
   const paths = collectPaths(app);
-  ignoreExpectations(app);
+  leaveExpectations(app);
   acceptJson(app);
   answerAlike(app);
   allowOrigins(app, config.corsOrigins);
@@ -120,9 +127,19 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     }),
     logsRoute({
       orchestrators: clients.orchestrators,
-      streams,
+      streams: new EventStreams(ongoing),
       rpcTimeoutMs,
       whileGood: authenticator.whileGood,
+    }),
+    ...volumeRoutes({ volumes: clients.volumes, rpcTimeoutMs }),
+    ...fileRoutes({
+      files: clients.files,
+      rpcTimeoutMs,
+      transfers: new Transfers({
+        ongoing,
+        whileGood: authenticator.whileGood,
+        idleMs: config.transferIdleMs,
+      }),
     }),
     ...organizationRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
     ...eventRoutes({ organizations: clients.organizations, rpcTimeoutMs }),

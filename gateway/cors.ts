@@ -6,15 +6,24 @@ export function allowOrigins(app: FastifyInstance, origins: readonly string[]): 
   if (origins.length === 0) return;
   app.register(cors, {
     origin: [...origins],
-    methods: ["GET", "HEAD", "POST", "PATCH", "DELETE"],
+    methods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     allowedHeaders: [
       "authorization",
       "content-type",
       "idempotency-key",
+      "if-modified-since",
+      "if-none-match",
+      "if-range",
       "last-event-id",
+      "range",
+      "x-msb-file-path",
+      "x-msb-file-recursive",
       "x-request-id",
     ],
     exposedHeaders: [
+      "accept-ranges",
+      "content-range",
+      "etag",
       "x-request-id",
       "x-ignored-fields",
       "idempotent-replayed",

@@ -24,6 +24,9 @@ export function pick(metadata: Readonly<Record<string, string>>, names: readonly
 
 // Messages are built a little differently from the public JSON.
 const RENAMED: readonly (readonly [RegExp, string])[] = [
+  [/^labels\.values\b/, "labels"],
+  [/^capacity\.gib$/, "capacity_gib"],
+  [/^volume_id$/, "id"],
   [/^spec\./, ""],
   [/^image$/, "image.reference"],
   [/^after$/, "headers.last-event-id"],

@@ -150,8 +150,16 @@ export function invalidRequest(faults: readonly { field: string; message: string
   });
 }
 
-function conflict(message: string): PublicError {
+/** What is in the way is not the request's form. @param message says what it is */
+export function conflict(message: string): PublicError {
   return new PublicError("invalid_request", message, null, {}, 409);
+}
+
+/** @param size of the whole, in bytes */
+export function rangeRefused(size: bigint): PublicError {
+  const faults = [{ field: "headers.range", message: "is beyond the end" }];
+  const { code, message, details } = invalidRequest(faults);
+  return new PublicError(code, message, details, { "content-range": `bytes */${size}` }, 416);
 }
 
 export function unauthorized(): PublicError {
@@ -179,7 +187,7 @@ export function serviceUnavailable(message = "service unavailable", details: Err
   return new PublicError("service_unavailable", message, details);
 }
 
-function deadlineExceeded(): PublicError {
+export function deadlineExceeded(): PublicError {
   return new PublicError("deadline_exceeded", "deadline exceeded");
 }
 

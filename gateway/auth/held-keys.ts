@@ -1,4 +1,4 @@
-import { toPublicError } from "../errors.ts";
+import { orgSuspended, type PublicError, toPublicError } from "../errors.ts";
 import type { Holder } from "./key-cache.ts";
 
 // With a look-up, and a stream that tells of changes, it is over well within a second.
@@ -27,7 +27,7 @@ export class HeldKeys {
   readonly #held = new Map<string, Held>();
   #timer: NodeJS.Timeout | undefined;
 
-  /** Aborts `cut` when the key is not good any more. @returns what ends that */
+  /** Aborts `cut`, with the PublicError that says why, when the key is not good any more. @returns what ends that */
   hold({ id, look }: KeyLook, cut: AbortController): () => void {
     const held = this.#held.get(id) ?? { id, look, cuts: new Set(), asking: false };
     this.#held.set(id, held);
@@ -55,15 +55,16 @@ async function lookAt(held: Held): Promise<void> {
   held.asking = true;
   try {
     const { suspended } = await held.look();
-    if (suspended) cutAll(held);
+    if (suspended) cutAll(held, orgSuspended());
   } catch (error) {
     // Where nobody can be asked it is not known to be bad either.
-    if (toPublicError(error).code === "invalid_api_key") cutAll(held);
+    const why = toPublicError(error);
+    if (why.code === "invalid_api_key") cutAll(held, why);
   } finally {
     held.asking = false;
   }
 }
 
-function cutAll({ cuts }: Held): void {
-  for (const cut of cuts) cut.abort();
+function cutAll({ cuts }: Held, why: PublicError): void {
+  for (const cut of cuts) cut.abort(why);
 }

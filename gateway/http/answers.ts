@@ -32,14 +32,20 @@ export function refuseStrays(app: FastifyInstance, paths: Paths): void {
 
 /** Answers with the envelope of whatever was thrown; logs what is not the client's fault. */
 export function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply) {
+  const { status, headers, body } = errorAnswer(error, request);
+  return reply.code(status).headers(headers).send(body);
+}
+
+/** What is answered to whatever was thrown; logs what is not the client's fault. */
+export function errorAnswer(error: unknown, request: FastifyRequest) {
   const answer = fromFastify(error) ?? toPublicError(error);
   const gone = request.raw.socket.destroyed;
   if (answer.status >= 500 && !gone) logFailure(error, answer, request);
-  return reply
-    .code(answer.status)
-    .headers({ "x-request-id": request.id, ...answer.headers })
-    .type(JSON_TYPE)
-    .send(JSON.stringify(answer.envelope()));
+  return {
+    status: answer.status,
+    headers: { "x-request-id": request.id, ...answer.headers, "content-type": JSON_TYPE },
+    body: JSON.stringify(answer.envelope()),
+  };
 }
 
 function logFailure(err: unknown, { code }: PublicError, request: FastifyRequest) {

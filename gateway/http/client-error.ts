@@ -1,5 +1,4 @@
 import type { Socket } from "node:net";
-import type { FastifyInstance } from "fastify";
 import { invalidRequest, type PublicError } from "../errors.ts";
 import { JSON_TYPE } from "./body.ts";
 import { requestId } from "./request-id.ts";
@@ -8,11 +7,6 @@ import { requestId } from "./request-id.ts";
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy();
   socket.end(message(invalidRequest([faultOf(error)])));
-}
-
-/** Answers a request whose `Expect` is not known as any other; Node would answer 417 by itself. */
-export function ignoreExpectations({ server }: FastifyInstance): void {
-  server.on("checkExpectation", (request, response) => server.emit("request", request, response));
 }
 
 function faultOf(error: NodeJS.ErrnoException) {

@@ -1,20 +1,19 @@
-import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { FastifyReply } from "fastify";
-import { serviceUnavailable } from "../errors.ts";
+import type { Ongoing } from "./ongoing.ts";
+import { headersOf, roomIn } from "./raw-answer.ts";
 
 const HEARTBEAT_MS = 15_000;
 const HEARTBEAT = ":\n\n";
 
 /** Answers that go on: server-sent events. One timer keeps all of them alive. */
 export class EventStreams {
-  readonly #open = new Map<ServerResponse, AbortController>();
+  readonly #ongoing: Ongoing;
+  readonly #open = new Set<ServerResponse>();
   #timer: NodeJS.Timeout | undefined;
-  #draining = false;
 
-  /** How many there are. */
-  get size(): number {
-    return this.#open.size;
+  constructor(ongoing: Ongoing) {
+    this.#ongoing = ongoing;
   }
 
   /**
@@ -30,29 +29,24 @@ export class EventStreams {
     events: AsyncIterator<string>,
     cut: AbortController,
   ): Promise<void> {
-    if (this.#draining) throw serviceUnavailable("shutting down");
+    const leave = this.#ongoing.enter(cut);
     reply.hijack();
     const { raw } = reply;
     raw.writeHead(200, { ...headersOf(reply), ...EVENT_STREAM });
     raw.flushHeaders();
-    this.#add(raw, cut);
+    this.#add(raw);
     try {
       for (let next = await events.next(); !next.done && raw.writable; next = await events.next())
-        if (!raw.write(next.value)) await drained(raw, cut.signal);
+        if (!raw.write(next.value)) await roomIn(raw, cut.signal);
     } finally {
+      leave();
       this.#remove(raw);
       raw.end();
     }
   }
 
-  /** Ends every answer where it is, for the client to resume elsewhere, and lets none begin. */
-  drain(): void {
-    this.#draining = true;
-    for (const cut of this.#open.values()) cut.abort();
-  }
-
-  #add(raw: ServerResponse, cut: AbortController): void {
-    this.#open.set(raw, cut);
+  #add(raw: ServerResponse): void {
+    this.#open.add(raw);
     this.#timer ??= setInterval(() => this.#beat(), HEARTBEAT_MS);
   }
 
@@ -65,7 +59,7 @@ export class EventStreams {
 
   // One that does not read gets none: it would only pile up.
   #beat(): void {
-    for (const raw of this.#open.keys()) if (!raw.writableNeedDrain) raw.write(HEARTBEAT);
+    for (const raw of this.#open) if (!raw.writableNeedDrain) raw.write(HEARTBEAT);
   }
 }
 
@@ -76,14 +70,3 @@ const EVENT_STREAM = {
   "x-accel-buffering": "no",
   connection: "close",
 };
-
-// What hooks have set, such as the request id.
-function headersOf(reply: FastifyReply): Record<string, string | number | string[]> {
-  const given = Object.entries(reply.getHeaders());
-  return Object.fromEntries(given.flatMap(([k, v]) => (v === undefined ? [] : [[k, v]])));
-}
-
-/** Returns when there is room again, or when the signal says that it is of no use. */
-async function drained(raw: ServerResponse, signal: AbortSignal): Promise<void> {
-  await once(raw, "drain", { signal }).catch(() => undefined);
-}

@@ -12,12 +12,19 @@ const SLICE = 4096;
  * another order. What was parsed is read a piece at a time, so that it is never there twice.
  * @param url path and query, as sent
  * @param body as parsed; undefined is the same as `{}`
+ * @param headers that say what is asked for, by name
  * @throws PublicError (invalid_request) on a body that is nested too deeply
  */
-export function requestSha256(method: string, url: string, body: unknown = {}): Uint8Array {
+export function requestSha256(
+  method: string,
+  url: string,
+  body: unknown = {},
+  headers: object = {},
+): Uint8Array {
   const hash = createHash("sha256").update(`${method} ${url}\n`);
   const writer = new CanonicalWriter(hash);
   writer.write(body, 0);
+  if (Object.keys(headers).length > 0) writer.write(headers, 0);
   return writer.digest();
 }
 

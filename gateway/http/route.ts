@@ -1,19 +1,28 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  preParsingHookHandler,
+  RouteShorthandOptions,
+} from "fastify";
 import type { Static, TObject, TSchema } from "typebox";
 import type { Caller } from "../../runtime/caller.ts";
 import { ignoreBodies } from "./body.ts";
+import { answerEarly } from "./early-answer.ts";
+import { askForBody } from "./expectations.ts";
 import { hangUpOf } from "./hang-up.ts";
 import { KeysInFlight } from "./idempotency.ts";
 import type { Operation } from "./operation.ts";
 import { requestReader } from "./read-request.ts";
-import { requestSha256 } from "./request-hash.ts";
+import { requestSha256 as hashRequest } from "./request-hash.ts";
 
-export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /** A request that fits its operation, and who made it. */
-export interface Call<P = unknown, Q = unknown, B = unknown> {
+export interface Call<P = unknown, Q = unknown, B = unknown, H = unknown> {
   params: P;
   query: Q;
+  headers: H;
   body: B;
   /** With the request's idempotency key, where it has one. */
   caller: Caller;
@@ -32,11 +41,17 @@ export interface Route {
 }
 
 /** An operation at its place, with what does it. */
-export function route<P extends TObject, Q extends TObject, B extends TSchema, R extends TSchema>(
+export function route<
+  P extends TObject,
+  Q extends TObject,
+  B extends TSchema,
+  R extends TSchema,
+  H extends TObject,
+>(
   method: Method,
   path: string,
-  operation: Operation<P, Q, B, R>,
-  handle: (call: Call<Static<P>, Static<Q>, Static<B>>) => Promise<Static<R>>,
+  operation: Operation<P, Q, B, R, H>,
+  handle: (call: Call<Static<P>, Static<Q>, Static<B>, Static<H>>) => Promise<Static<R>>,
 ): Route {
   const read = requestReader(operation);
   return {
@@ -45,7 +60,7 @@ export function route<P extends TObject, Q extends TObject, B extends TSchema, R
     operation,
     answer: async (request, reply, keys) => {
       const { idempotencyKey, ...asked } = read(request, reply);
-      const caller = callerOf(request, asked.body, idempotencyKey);
+      const caller = callerOf(request, asked, idempotencyKey);
       const replayed = () => void reply.header("idempotent-replayed", "true");
       const signal = hangUpOf(reply);
       return keys.hold(caller, () => handle({ ...asked, caller, replayed, signal }));
@@ -53,9 +68,14 @@ export function route<P extends TObject, Q extends TObject, B extends TSchema, R
   };
 }
 
-function callerOf({ caller, method, url }: FastifyRequest, body: unknown, key?: string): Caller {
+function callerOf(
+  { caller, method, url }: FastifyRequest,
+  { body, headers }: { body: unknown; headers: object },
+  key: string | undefined,
+): Caller {
   if (key === undefined) return caller;
-  return { ...caller, idempotency: { key, requestSha256: requestSha256(method, url, body) } };
+  const requestSha256 = hashRequest(method, url, body, headers);
+  return { ...caller, idempotency: { key, requestSha256 } };
 }
 
 /** Registers routes whose callers `authenticate` knows before anything else is looked at. */
@@ -69,13 +89,32 @@ export function mount(
     to.route({
       method,
       url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
-      ...(operation.body?.limit === undefined ? {} : { bodyLimit: operation.body.limit }),
-      onRequest: authenticate,
+      ...bodyOptions(operation),
+      onRequest: operation.body?.media ? [authenticate, forgetType] : authenticate,
       handler: (request, reply) => answer(request, reply, keys),
     });
-  for (const route of routes.filter(({ operation }) => operation.body)) add(app, route);
-  app.register(async (bodiless) => {
-    ignoreBodies(bodiless);
-    for (const route of routes.filter(({ operation }) => !operation.body)) add(bodiless, route);
+  const takesJson = ({ operation: { body } }: Route) => body !== undefined && !body.media;
+  for (const route of routes.filter(takesJson)) add(app, route);
+  app.register(async (unread) => {
+    ignoreBodies(unread);
+    for (const route of routes) if (!takesJson(route)) add(unread, route);
   });
+}
+
+/** Who reads a body also asks a client for it that waits; who does not read it to its end answers early. */
+function bodyOptions({ body }: Operation): Partial<RouteShorthandOptions> {
+  if (!body) return {};
+  if (body.media) return { errorHandler: answerEarly };
+  const limit = body.limit === undefined ? {} : { bodyLimit: body.limit };
+  return { ...limit, preParsing: askFirst };
+}
+
+const askFirst: preParsingHookHandler = (request, reply, payload, done) => {
+  askForBody(request, reply);
+  done(null, payload);
+};
+
+// Whatever is sent is taken, also what says of itself that it is something impossible.
+async function forgetType({ raw }: FastifyRequest): Promise<void> {
+  delete raw.headers["content-type"];
 }

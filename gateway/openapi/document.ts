@@ -1,9 +1,8 @@
 import type { TObject } from "typebox";
 import { takesIdempotencyKey } from "../http/idempotency.ts";
-import type { OperationBody } from "../http/operation.ts";
+import type { Operation, OperationBody } from "../http/operation.ts";
 import { publish, type Schemas } from "./components.ts";
 import {
-  codesOf,
   type DocumentedRoute,
   ErrorSchema,
   errorExamples,
@@ -23,7 +22,6 @@ export function openApiDocument(routes: readonly DocumentedRoute[]): Record<stri
       ...paths[route.path],
       [route.method.toLowerCase()]: describe(route, schemas),
     };
-  const codes = new Set(routes.flatMap(codesOf));
   return {
     openapi: "3.1.1",
     info: INFO,
@@ -33,7 +31,7 @@ export function openApiDocument(routes: readonly DocumentedRoute[]): Record<stri
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
-      examples: errorExamples(codes),
+      examples: errorExamples(routes),
       headers: HEADERS,
       parameters: PARAMETERS,
       securitySchemes: SECURITY,
@@ -58,7 +56,11 @@ function describe(route: DocumentedRoute, schemas: Schemas): object {
     ...(operation.open ? { security: [] } : {}),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body ? { requestBody: bodyOf(body, schemas) } : {}),
-    responses: { 200: success(route, schemas), ...errorResponses(route) },
+    responses: {
+      200: success(route, schemas),
+      ...variants(route, schemas),
+      ...errorResponses(route),
+    },
   };
 }
 
@@ -67,6 +69,7 @@ function parametersOf(
   fields: TObject,
   schemas: Schemas,
 ): object[] {
+  const required: readonly string[] = where === "header" ? (fields.required ?? []) : [];
   return Object.entries(fields.properties).map(([name, type]) => {
     const { description, ...schema }: { description?: string } = type;
     const published = publish(schema, schemas);
@@ -75,7 +78,7 @@ function parametersOf(
     return {
       name,
       in: where,
-      required: where === "path",
+      required: where === "path" || required.includes(name),
       ...(description ? { description } : {}),
       ...(isMap
         ? { content: { "application/json": { schema: published } } }
@@ -84,26 +87,42 @@ function parametersOf(
   });
 }
 
-function bodyOf(
-  { schema, optional, example }: OperationBody<TObject["properties"][string]>,
-  schemas: Schemas,
-) {
+function bodyOf(body: OperationBody<TObject["properties"][string]>, schemas: Schemas) {
+  const { schema, optional, example } = body;
+  const media = body.media ?? "application/json";
   return {
     required: !optional,
-    content: { "application/json": { schema: publish(schema, schemas), example } },
+    content: { [media]: { schema: publish(schema, schemas), example } },
   };
 }
 
 function success({ method, operation }: DocumentedRoute, schemas: Schemas): object {
-  const { body, media, response, example, open } = operation;
+  const { body, open, responseHeaders } = operation;
   return {
     description: "Done.",
     headers: headerRefs([
       "X-Request-Id",
-      ...(body ? ["X-Ignored-Fields"] : []),
+      ...responseHeaders,
+      ...(body && !body.media ? ["X-Ignored-Fields"] : []),
       ...(takesIdempotencyKey(method) ? ["Idempotent-Replayed"] : []),
       ...(open ? [] : RATE_LIMITS),
     ]),
-    content: { [media]: { schema: publish(response, schemas), example } },
+    content: contentOf(operation, schemas),
   };
+}
+
+function variants({ operation }: DocumentedRoute, schemas: Schemas): Record<number, object> {
+  const described = operation.variants.map(({ status, description, responseHeaders, hasBody }) => [
+    status,
+    {
+      description,
+      headers: headerRefs(["X-Request-Id", ...responseHeaders, ...RATE_LIMITS]),
+      ...(hasBody ? { content: contentOf(operation, schemas) } : {}),
+    },
+  ]);
+  return Object.fromEntries(described);
+}
+
+function contentOf({ media, response, example }: Operation, schemas: Schemas): object {
+  return { [media]: { schema: publish(response, schemas), example } };
 }

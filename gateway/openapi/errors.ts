@@ -94,6 +94,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
   409: "In conflict with what is there.",
   413: "The body is too large.",
   415: "The body is no JSON by its type.",
+  416: "There is nothing in that range.",
   422: "The idempotency key was used for another request.",
   429: "Too many requests of this key, waits held, or wrong keys from this address.",
   500: "A fault of this server.",
@@ -105,6 +106,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
 // Where a header says more than the envelope.
 const HEADERS: Readonly<Record<number, readonly string[]>> = {
   401: ["WWW-Authenticate"],
+  416: ["Content-Range"],
   429: ["Retry-After"],
   503: ["Retry-After"],
 };
@@ -117,20 +119,39 @@ const REPLAYABLE: readonly number[] = [403, 404, 409];
 
 /** The answers of a route that are no successes, by status. */
 export function errorResponses(route: DocumentedRoute): Record<string, object> {
-  const byStatus = Object.groupBy(codesOf(route), (code) => STATUS[code]);
+  const byStatus = Map.groupBy(examplesOf(route), ({ status }) => status);
   return Object.fromEntries(
-    Object.entries(byStatus).map(([status, codes = []]) => [
+    [...byStatus].map(([status, examples]) => [
       status,
-      response(codes, headersOf(route, Number(status)), Number(status)),
+      response(examples, headersOf(route, status), status),
     ]),
   );
+}
+
+/** An example of an error, by its name among the components, and the status that it comes with. */
+interface ErrorExample {
+  name: string;
+  status: number;
+}
+
+function examplesOf(route: DocumentedRoute): ErrorExample[] {
+  const usual = codesOf(route).map((code) => ({ name: code as string, status: STATUS[code] }));
+  const others = route.operation.refusals.map((refusal) => ({
+    name: refusalName(refusal),
+    status: refusal.status,
+  }));
+  return [...usual, ...others];
+}
+
+function refusalName({ code, status }: PublicError): string {
+  return `${code}_${status}`;
 }
 
 function headersOf({ method, operation }: DocumentedRoute, status: number): string[] {
   const replayable = takesIdempotencyKey(method) && REPLAYABLE.includes(status);
   return [
     "X-Request-Id",
-    ...(operation.body ? ["X-Ignored-Fields"] : []),
+    ...(operation.body && !operation.body.media ? ["X-Ignored-Fields"] : []),
     ...(replayable ? ["Idempotent-Replayed"] : []),
     ...(HEADERS[status] ?? []),
     ...(operation.open ? [] : RATE_LIMITS),
@@ -138,22 +159,28 @@ function headersOf({ method, operation }: DocumentedRoute, status: number): stri
 }
 
 /** What `components/examples` holds. */
-export function errorExamples(used: ReadonlySet<ErrorCode>): Record<string, object> {
-  return Object.fromEntries(
-    [...used].map((code) => [code, { summary: code, value: EXAMPLES[code].envelope() }]),
-  );
+export function errorExamples(routes: readonly DocumentedRoute[]): Record<string, object> {
+  const codes = new Set(routes.flatMap(codesOf));
+  const usual = [...codes].map((code) => [code, exampleOf(EXAMPLES[code])]);
+  const refusals = routes.flatMap(({ operation }) => operation.refusals);
+  const others = refusals.map((refusal) => [refusalName(refusal), exampleOf(refusal)]);
+  return Object.fromEntries([...usual, ...others]);
+}
+
+function exampleOf(error: PublicError): object {
+  return { summary: error.code, value: error.envelope() };
 }
 
 const IDEMPOTENCY_CODES = ["idempotency_in_progress", "idempotency_key_reused"] as const;
 
 /** Every error that a route may end in. */
 export function codesOf({ method, operation }: DocumentedRoute): ErrorCode[] {
-  const { params, query, body, errors, open } = operation;
+  const { params, query, headers, body, errors, open } = operation;
   if (open) return ["invalid_request", ...errors, "internal"];
   const takes =
     body ||
     takesIdempotencyKey(method) ||
-    [params, query].some(({ properties }) => Object.keys(properties).length > 0);
+    [params, query, headers].some(({ properties }) => Object.keys(properties).length > 0);
   return [
     ...(takes ? (["invalid_request"] as const) : []),
     "invalid_api_key",
@@ -161,15 +188,15 @@ export function codesOf({ method, operation }: DocumentedRoute): ErrorCode[] {
     "rate_limited",
     ...errors.filter((code) => code !== "rate_limited"),
     ...(takesIdempotencyKey(method) ? IDEMPOTENCY_CODES : []),
-    ...(body ? (["payload_too_large", "unsupported_media_type"] as const) : []),
+    ...(body && !body.media ? (["payload_too_large", "unsupported_media_type"] as const) : []),
     "internal",
     "service_unavailable",
     "deadline_exceeded",
   ];
 }
 
-function response(codes: readonly ErrorCode[], headers: readonly string[], status: number) {
-  const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
+function response(given: readonly ErrorExample[], headers: readonly string[], status: number) {
+  const examples = given.map(({ name }) => [name, { $ref: `#/components/examples/${name}` }]);
   return {
     description: DESCRIPTIONS[status],
     headers: headerRefs(headers),

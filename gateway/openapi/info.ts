@@ -14,6 +14,11 @@ a rule or a secret is refused; elsewhere it is ignored, and named in \`X-Ignored
 
 export const TAGS = [
   { name: "Sandboxes", description: "Machines made from images." },
+  { name: "Volumes", description: "Storage that outlives sandboxes." },
+  {
+    name: "Files",
+    description: "What is in a volume. A path begins at its root, with or without a `/`.",
+  },
   { name: "Organization", description: "Who the key belongs to." },
   { name: "Audit", description: "What was done, and by whom." },
   { name: "Quotas", description: "What the organization may use." },
@@ -66,12 +71,39 @@ export const HEADERS = {
     schema: { type: "integer" },
     example: 1,
   },
+  "Accept-Ranges": {
+    description: "That a part of it may be asked for.",
+    schema: { type: "string", enum: ["bytes"] },
+    example: "bytes",
+  },
+  "Content-Length": {
+    description: "How many bytes follow.",
+    schema: { type: "integer", format: "int64" },
+    example: 11,
+  },
+  "Content-Range": {
+    description: "Which bytes of how many these are; of none, how many there are.",
+    schema: { type: "string" },
+    example: "bytes 0-10/1024",
+  },
+  ETag: {
+    description: "Another one as soon as the content may be another.",
+    schema: { type: "string" },
+    example: '"9-1a2b3c-18f0"',
+  },
+  "Last-Modified": {
+    description: "When the content last changed, where that is in the past.",
+    schema: { type: "string" },
+    example: "Sat, 21 Nov 2026 08:15:30 GMT",
+  },
   "WWW-Authenticate": {
     description: "How to authenticate.",
     schema: { type: "string" },
     example: "Bearer",
   },
 };
+
+export type HeaderName = keyof typeof HEADERS;
 
 export const PARAMETERS = {
   "Idempotency-Key": {

@@ -19,7 +19,7 @@ interface Operation {
   operationId: string;
   parameters?: { $ref?: string }[];
   requestBody?: { content: Record<string, Media> };
-  responses: Record<string, { headers?: object; content: Record<string, Media> }>;
+  responses: Record<string, { headers?: object; content?: Record<string, Media> }>;
 }
 
 let gateway: Gateway;
@@ -62,6 +62,21 @@ describe("the document", () => {
         "POST /v1/sandboxes/by-name/{name}/start",
         "POST /v1/sandboxes/by-name/{name}/stop",
         "GET /v1/sandboxes/{sandbox_id}/logs",
+        "GET /v1/volumes",
+        "POST /v1/volumes",
+        "GET /v1/volumes/default",
+        "GET /v1/volumes/{id}",
+        "PATCH /v1/volumes/{id}",
+        "DELETE /v1/volumes/{id}",
+        "GET /v1/volumes/{id}/files",
+        "DELETE /v1/volumes/{id}/files",
+        "GET /v1/volumes/{id}/files/content",
+        "PUT /v1/volumes/{id}/files/content",
+        "GET /v1/volumes/{id}/files/stat",
+        "GET /v1/volumes/{id}/files/exists",
+        "POST /v1/volumes/{id}/files/mkdir",
+        "POST /v1/volumes/{id}/files/copy",
+        "POST /v1/volumes/{id}/files/rename",
         "GET /v1/me/org",
         "GET /v1/members",
         "GET /v1/events",
@@ -97,7 +112,7 @@ describe("the document", () => {
     ajv.addSchema(document, "api");
     for (const [name, { requestBody, responses }] of operations) {
       const media = [requestBody, ...Object.values(responses)].flatMap((part) => {
-        const json = part?.content["application/json"];
+        const json = part?.content?.["application/json"];
         return json ? [json] : [];
       });
       for (const { schema, example, examples } of media) {
@@ -121,11 +136,11 @@ describe("the document", () => {
   test("has an error example for each code, under its status", () => {
     for (const [name, { responses }] of operations)
       for (const [status, { content }] of Object.entries(responses)) {
-        const codes = Object.keys(content["application/json"]?.examples ?? {});
-        const statuses = codes.map((code) => STATUS[code as keyof typeof STATUS]);
+        const examples = Object.keys(content?.["application/json"]?.examples ?? {});
+        const statuses = examples.map((example) => statusOf(example));
         expect({ name, statuses: new Set(statuses) }).toEqual({
           name,
-          statuses: new Set(status === "200" ? [] : [Number(status)]),
+          statuses: new Set(Number(status) < 400 ? [] : [Number(status)]),
         });
       }
   });
@@ -133,9 +148,10 @@ describe("the document", () => {
   test("takes an idempotency key for every change, and for nothing else", () => {
     const parameter = { $ref: "#/components/parameters/Idempotency-Key" };
     for (const [name, { parameters = [], responses }] of operations) {
-      const changes = !name.startsWith("GET ");
+      // A file is put as a whole: a repeat does the same again.
+      const changes = !/^(GET|PUT) /.test(name);
       const codes = (status: number) =>
-        Object.keys(responses[status]?.content["application/json"]?.examples ?? {});
+        Object.keys(responses[status]?.content?.["application/json"]?.examples ?? {});
       const replayed = (status: number) =>
         "Idempotent-Replayed" in (responses[status]?.headers ?? {});
       expect({
@@ -159,13 +175,36 @@ describe("the document", () => {
   test("says where a quota may refuse", () => {
     const refused = operations.filter(
       ([, { responses }]) =>
-        responses[403]?.content["application/json"]?.examples?.quota_exceeded !== undefined,
+        responses[403]?.content?.["application/json"]?.examples?.quota_exceeded !== undefined,
     );
     expect(refused.map(([name]) => name).sort()).toEqual([
       "POST /v1/sandboxes",
       "POST /v1/sandboxes/by-name/{name}/start",
       "POST /v1/sandboxes/{sandbox_id}/start",
+      "POST /v1/volumes/{id}/files/copy",
+      "PUT /v1/volumes/{id}/files/content",
     ]);
+  });
+
+  test("describes contents as bytes, with their ranges", () => {
+    const content = document.paths["/v1/volumes/{id}/files/content"];
+    const bytes = { type: "string", format: "binary" };
+    const { requestBody, responses: written } = content.put;
+    expect(requestBody.content).toMatchObject({ "application/octet-stream": { schema: bytes } });
+    expect(written["413"] ?? written["415"]).toBeUndefined();
+    const { responses } = content.get;
+    for (const status of [200, 206])
+      expect(responses[status].content).toMatchObject({
+        "application/octet-stream": { schema: bytes },
+      });
+    expect(responses[206].headers).toHaveProperty("Content-Range");
+    expect(responses[304].content).toBeUndefined();
+    expect(responses[304].headers).toHaveProperty("ETag");
+    expect(responses[416].headers).toHaveProperty("Content-Range");
+    const path = content.get.parameters.find(
+      ({ name }: { name: string }) => name === "x-msb-file-path",
+    );
+    expect(path).toMatchObject({ in: "header", required: true });
   });
 
   test("describes parts of a network that no sandbox has yet", () => {
@@ -214,6 +253,13 @@ describe("the reference", () => {
     expect((await gateway.app.inject("/docs/json")).json()).toEqual(document);
   });
 });
+
+/** Of an example: its code's, or the one that it names, of a code that comes with another one. */
+function statusOf(example: string): number {
+  const [, code = "", named] = /^(.*?)(?:_(\d{3}))?$/.exec(example) ?? [];
+  expect(document.components.examples[example].value.error.code).toBe(code);
+  return named === undefined ? STATUS[code as keyof typeof STATUS] : Number(named);
+}
 
 /** What Redocly finds with its recommended rules. */
 async function redocly(given: object): Promise<{ ruleId: string; message: string }[]> {

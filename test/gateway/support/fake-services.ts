@@ -1,6 +1,12 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, type DescService, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampMs } from "@bufbuild/protobuf/wkt";
-import { createClient, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  createClient,
+  type HandlerContext,
+  type ServiceImpl,
+} from "@connectrpc/connect";
 import { BillingService } from "../../../proto/gen/billing/v1/billing_service_pb.ts";
 import { OrchestratorService } from "../../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { VolumeFileService } from "../../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
@@ -62,8 +68,8 @@ export class FakeServices {
         router.service(OrganizationService, { ...accounts, ...this.#organizations() });
         router.service(SandboxService, this.#sandboxes());
         router.service(OrchestratorService, this.#orchestrators());
-        router.service(VolumeService, this.volumes);
-        router.service(VolumeFileService, this.files);
+        router.service(VolumeService, late(VolumeService, this.volumes));
+        router.service(VolumeFileService, late(VolumeFileService, this.files));
         router.service(BillingService, this.accounts.billing());
       },
       // What services log is not looked at here.
@@ -215,4 +221,22 @@ export class FakeServices {
     if (!found) throw new ServiceError("SANDBOX_NOT_FOUND", "no such sandbox");
     return found;
   }
+}
+
+/** The methods that an implementation has when they are called. */
+function late<S extends DescService>(
+  { methods }: S,
+  implementation: Partial<ServiceImpl<S>>,
+): Partial<ServiceImpl<S>> {
+  type Method = (...call: unknown[]) => unknown;
+  const found = implementation as Record<string, Method | undefined>;
+  const call =
+    (name: string) =>
+    (...args: unknown[]) => {
+      const method = found[name];
+      if (!method) throw new ConnectError(`${name} is not implemented`, Code.Unimplemented);
+      return method(...args);
+    };
+  const all = methods.map(({ localName }) => [localName, call(localName)]);
+  return Object.fromEntries(all);
 }

@@ -1,0 +1,107 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { WriteFileRequestSchema } from "../../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
+import { deadlineExceeded, invalidRequest } from "../../errors.ts";
+import { askForBody } from "../../http/expectations.ts";
+import { requestReader } from "../../http/read-request.ts";
+import { RequestBody } from "../../http/request-body.ts";
+import type { Route } from "../../http/route.ts";
+import type { Transfer } from "../../http/transfers.ts";
+import { callDuring, type FileDeps } from "./file-calls.ts";
+import { writeFile } from "./file-operations.ts";
+import { decodePath } from "./path-header.ts";
+import { publicFile } from "./translate/file.ts";
+
+type WriteMessage = MessageInitShape<typeof WriteFileRequestSchema>;
+
+const INT64_MAX = 2n ** 63n - 1n;
+
+/** `PUT …/files/content`: the body goes on as it comes, and nothing of it is asked for before the service wants it. */
+export function uploadRoute({ files, transfers }: FileDeps): Route {
+  const read = requestReader(writeFile);
+  const answer = async (request: FastifyRequest, reply: FastifyReply) => {
+    const { params, headers } = read(request, reply);
+    const target = {
+      volumeId: params.id.toLowerCase(),
+      path: decodePath(headers["x-msb-file-path"]),
+      length: lengthOf(request),
+    };
+    let late = () => deadlineExceeded();
+    const transfer = transfers.begin(request, reply, () => late());
+    const body = new RequestBody(request.raw, transfer.signal);
+    late = () => (body.waiting ? bodyLate() : deadlineExceeded());
+    const messages = new WriteMessages(target, body, transfer, () => askForBody(request, reply));
+    try {
+      const { info } = await files.writeFile(messages, callDuring(transfer, request.caller));
+      return { metadata: publicFile(info) };
+    } catch (error) {
+      throw transfer.reasonOf(error);
+    } finally {
+      transfer.end();
+    }
+  };
+  return { method: "PUT", path: "/v1/volumes/{id}/files/content", operation: writeFile, answer };
+}
+
+/** @throws PublicError (invalid_request) on a body that cannot be a whole file */
+function lengthOf({ headers }: FastifyRequest): bigint | undefined {
+  if (headers["content-range"] !== undefined)
+    throw invalidRequest([
+      { field: "headers.content-range", message: "is not supported: a file is written as a whole" },
+    ]);
+  const { "content-length": length } = headers;
+  // Without either there is no body.
+  if (length === undefined) return headers["transfer-encoding"] === undefined ? 0n : undefined;
+  if (BigInt(length) > INT64_MAX)
+    throw invalidRequest([{ field: "headers.content-length", message: "is too large" }]);
+  return BigInt(length);
+}
+
+function bodyLate() {
+  return invalidRequest([{ field: "body", message: "did not arrive in time" }]);
+}
+
+/**
+ * The messages of a write. No generator: one that is thrown into when its call is aborted ends, and whoever then asks it for
+ * more would take that for the end of the file.
+ */
+class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteMessage, undefined> {
+  readonly #target: WriteMessage;
+  readonly #body: RequestBody;
+  readonly #transfer: Transfer;
+  readonly #ask: () => void;
+  #asked = 0;
+
+  /** @param ask called when the target was taken, and content is wanted */
+  constructor(
+    target: { volumeId: string; path: string; length: bigint | undefined },
+    body: RequestBody,
+    transfer: Transfer,
+    ask: () => void,
+  ) {
+    this.#target = { part: { case: "target", value: target } };
+    this.#body = body;
+    this.#transfer = transfer;
+    this.#ask = ask;
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<WriteMessage, undefined>> {
+    this.#asked += 1;
+    if (this.#asked === 1) return { done: false, value: this.#target };
+    if (this.#asked === 2) this.#ask();
+    const data = await this.#body.read().catch((error: unknown) => {
+      // Aborted first, so that nobody takes it for a fault of the service.
+      this.#transfer.cut(error);
+      throw new ConnectError("the body broke off", Code.Canceled);
+    });
+    this.#transfer.moved();
+    return data === undefined
+      ? { done: true, value: undefined }
+      : { done: false, value: { part: { case: "data", value: data } } };
+  }
+}
