@@ -1,5 +1,19 @@
 import type { FileHandle } from "node:fs/promises";
-import type { VolumeFiles, VolumeKey, VolumeStore } from "../volume-store.ts";
+import type { VolumeFiles, VolumeKey, VolumeStore, VolumeUse } from "../volume-store.ts";
+import { copy } from "./copy.ts";
+import { guarded, guardedEach } from "./faults.ts";
+import { Layout, type OpenVolume } from "./layout.ts";
+import { list, stat } from "./list.ts";
+import { locate, makeDirectory, makeMountPoint } from "./make.ts";
+import { measure } from "./measure.ts";
+import { createSlots } from "./parallel.ts";
+import { read } from "./read.ts";
+import { remove } from "./remove.ts";
+import { removeVolume } from "./remove-volume.ts";
+import { rename } from "./rename.ts";
+import { cleanStaging } from "./staging.ts";
+import { walk } from "./walk.ts";
+import { write } from "./write.ts";
 
 /** Volumes as directories of this host: `<root>/<organization>/<volume>/files` is what a sandbox sees of one. */
 export interface DirectoryVolumes extends VolumeStore {
@@ -48,27 +62,46 @@ export interface TreeEntry {
 }
 
 /** @param root absolute path; made when the first volume is */
-export function createDirectoryVolumes(_options: { root: string }): DirectoryVolumes {
-  const missing = () => {
-    throw new Error("not built yet");
-  };
-  const files = {
-    list: missing,
-    stat: missing,
-    read: missing,
-    write: missing,
-    makeDirectory: missing,
-    copy: missing,
-    rename: missing,
-    remove: missing,
-  };
+export function createDirectoryVolumes({ root }: { root: string }): DirectoryVolumes {
+  const layout = new Layout(root);
+  const oneAtATime = createSlots(1);
+  /** Does something in an open volume. */
+  const inside =
+    <A extends unknown[], T>(act: (volume: OpenVolume, path: string, ...rest: A) => Promise<T>) =>
+    (key: VolumeKey, path: string, ...rest: A): Promise<T> =>
+      guarded(path, async () => {
+        await using volume = await layout.open(key);
+        return await act(volume, path, ...rest);
+      });
   return {
-    files,
-    remove: missing,
-    measure: missing,
-    directory: missing,
-    locate: missing,
-    makeMountPoint: missing,
-    walk: missing,
+    files: {
+      list: (key, path, signal) => listed(layout, key, path, signal),
+      stat: inside(stat),
+      read: inside(read),
+      write: inside(write),
+      makeDirectory: inside(makeDirectory),
+      copy: inside(copy),
+      rename: inside(rename),
+      remove: inside(remove),
+    },
+    remove: (key, signal) => guarded("/", () => removeVolume(layout, key, signal)),
+    measure: (key, signal) => guarded("/", () => oneAtATime(() => measured(layout, key, signal))),
+    directory: (key) => guarded("/", () => layout.files(key)),
+    locate: inside(locate),
+    makeMountPoint: inside(makeMountPoint),
+    walk: (key, path, signal) => guardedEach(path, () => walk(layout, key, path, signal)),
   };
+}
+
+async function measured(layout: Layout, key: VolumeKey, signal: AbortSignal): Promise<VolumeUse> {
+  await using volume = await layout.open(key);
+  await cleanStaging(volume);
+  return await measure(volume, signal);
+}
+
+function listed(layout: Layout, key: VolumeKey, path: string, signal: AbortSignal) {
+  return guardedEach(path, async function* () {
+    await using volume = await layout.open(key);
+    yield* list(volume, path, signal);
+  });
 }

@@ -1,0 +1,66 @@
+import type { FileHandle } from "node:fs/promises";
+import { openDirectory } from "./place.ts";
+
+/** More would let one deep path use up the process's descriptors. */
+const MOST_KEPT = 32;
+
+/**
+ * A directory below another, with the names that led to it, so that its parents can be gone back to. Of the parents only some
+ * are held open, the near ones all and the far ones ever more sparsely; one that is not is opened again from the nearest
+ * above it, one name at a time. That may be another directory by then, but never one outside.
+ *
+ * A handle that it gives is good until it moves.
+ */
+export class Ladder implements AsyncDisposable {
+  readonly names: Buffer[] = [];
+  readonly #root: FileHandle;
+  readonly #dev: bigint;
+  #kept: { depth: number; handle: FileHandle }[] = [];
+
+  /** @param root stays the caller's to close */
+  constructor(root: FileHandle, dev: bigint) {
+    this.#root = root;
+    this.#dev = dev;
+  }
+
+  /** @throws what openDirectory does; then nothing has moved */
+  async down(name: Buffer): Promise<FileHandle> {
+    const child = await openDirectory(await this.here(), name, this.#dev);
+    this.names.push(name);
+    await this.#keep(child);
+    return child;
+  }
+
+  /** The caller knows that it is not at the root. */
+  async up(): Promise<void> {
+    const top = this.#kept.at(-1);
+    if (top?.depth === this.names.length) this.#kept.pop();
+    else if (this.names.length === 0) throw new Error("there is nothing above the root");
+    this.names.pop();
+    if (top && top.depth > this.names.length) await top.handle.close();
+  }
+
+  /** The directory where it is. */
+  async here(): Promise<FileHandle> {
+    let top = this.#kept.at(-1) ?? { depth: 0, handle: this.#root };
+    for (const name of this.names.slice(top.depth)) {
+      const handle = await openDirectory(top.handle, name, this.#dev);
+      top = { depth: top.depth + 1, handle };
+      await this.#keep(handle, top.depth);
+    }
+    return top.handle;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { handle } of this.#kept.splice(0)) await handle.close();
+  }
+
+  async #keep(handle: FileHandle, depth = this.names.length): Promise<void> {
+    this.#kept.push({ depth, handle });
+    if (this.#kept.length <= MOST_KEPT) return;
+    const isDropped = (_: unknown, i: number) => i % 2 === 1 && i < MOST_KEPT / 2;
+    const dropped = this.#kept.filter(isDropped);
+    this.#kept = this.#kept.filter((kept, i) => !isDropped(kept, i));
+    for (const { handle } of dropped) await handle.close();
+  }
+}

@@ -1,0 +1,206 @@
+import type { BigIntStats } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
+import { fault, isCode } from "./faults.ts";
+import { Ladder } from "./ladder.ts";
+import type { OpenVolume } from "./layout.ts";
+import { isAbsolute, isUp, isWithin, namesIn } from "./paths.ts";
+import { again, makeDirectoryIn, openPlace, readLink } from "./place.ts";
+
+/** As Linux has it. */
+const MOST_LINKS = 40;
+/** What is looked at may be changed each time: nobody keeps us at it for ever. */
+const MOST_TURNS = 100_000;
+
+export interface ResolveOptions {
+  /** Whether a link at the end is followed; `never`: a link anywhere is a conflict. */
+  links: "follow" | "stay" | "never";
+  /** Whether missing parents are made. */
+  make?: boolean;
+  /** The place may not lie below this one. */
+  notBelow?: readonly Buffer[];
+}
+
+/** Where a path leads. */
+export interface Place extends AsyncDisposable {
+  /** Holds it, and is closed with it; of the root, the root. */
+  parent: FileHandle;
+  /** Undefined: the root. */
+  name: Buffer | undefined;
+  /** From the root on, without links. */
+  names: readonly Buffer[];
+  /** What is there; undefined: nothing. */
+  found: Found | undefined;
+}
+
+export interface Found {
+  /** Stands for it, and opens nothing. */
+  handle: FileHandle;
+  stats: BigIntStats;
+}
+
+/**
+ * Follows a path inside a volume, one name at a time.
+ * @param path for what is said
+ * @throws FileFault, or the kernel's error
+ */
+export async function resolve(
+  volume: OpenVolume,
+  names: readonly Buffer[],
+  path: string,
+  options: ResolveOptions,
+): Promise<Place> {
+  const walk = new Walk(volume, names, path, options);
+  try {
+    return await walk.end();
+  } catch (error) {
+    await walk.close();
+    throw error;
+  }
+}
+
+class Walk {
+  readonly #volume: OpenVolume;
+  readonly #ladder: Ladder;
+  readonly #path: string;
+  readonly #options: ResolveOptions;
+  /** The next one last. */
+  readonly #ahead: Buffer[];
+  #links = 0;
+
+  constructor(volume: OpenVolume, names: readonly Buffer[], path: string, options: ResolveOptions) {
+    this.#volume = volume;
+    this.#ladder = new Ladder(volume.files, volume.dev);
+    this.#path = path;
+    this.#options = options;
+    this.#ahead = names.toReversed();
+  }
+
+  close(): Promise<void> {
+    return this.#ladder[Symbol.asyncDispose]();
+  }
+
+  async end(): Promise<Place> {
+    for (let turn = 0; turn < MOST_TURNS; turn++) {
+      const place = await this.#turn();
+      if (place) return place;
+    }
+    throw fault("conflict", this.#path, "changes all the time");
+  }
+
+  async #turn(): Promise<Place | undefined> {
+    const name = this.#ahead.pop();
+    if (name === undefined) return this.#whereItIs();
+    if (isUp(name)) await this.#up();
+    else if (this.#ahead.length === 0) return this.#last(name);
+    else await this.#through(name);
+    return undefined;
+  }
+
+  async #up(): Promise<void> {
+    if (this.#ladder.names.length === 0) throw this.#outside();
+    await this.#ladder.up();
+  }
+
+  /** The path has ended in a directory that it went through; it is looked at from its parent. */
+  async #whereItIs(): Promise<Place | undefined> {
+    const name = this.#ladder.names.at(-1);
+    if (name === undefined)
+      return this.#place(this.#volume.files, undefined, await again(this.#volume.files));
+    await this.#ladder.up();
+    return this.#last(name);
+  }
+
+  async #last(name: Buffer): Promise<Place | undefined> {
+    const parent = await this.#ladder.here();
+    const place = await this.#place(parent, name, await openIfThere(parent, name));
+    const { links } = this.#options;
+    if (!place.found?.stats.isSymbolicLink() || links === "stay") return place;
+    await place.found.handle.close();
+    await this.#follow(name);
+    return undefined;
+  }
+
+  async #through(name: Buffer): Promise<void> {
+    try {
+      await this.#ladder.down(name);
+    } catch (error) {
+      if (isCode(error, "ENOTDIR")) await this.#follow(name);
+      else if (isCode(error, "ENOENT") && this.#options.make) await this.#make(name);
+      else throw error;
+    }
+  }
+
+  async #make(name: Buffer): Promise<void> {
+    this.#refuseBelow([...this.#ladder.names, name]);
+    await makeDirectoryIn(await this.#ladder.here(), name);
+    this.#ahead.push(name);
+  }
+
+  /** What is no directory is a link, or nothing that a path goes through. */
+  async #follow(name: Buffer): Promise<void> {
+    const target = await linkAt(await this.#ladder.here(), name);
+    if (target === undefined) throw this.#inTheWay();
+    if (this.#options.links === "never") throw fault("conflict", this.#path, "has a link in it");
+    this.#links += 1;
+    if (this.#links > MOST_LINKS)
+      throw fault("missing", this.#path, "leads nowhere: it goes through too many links");
+    if (isAbsolute(target)) throw this.#outside();
+    this.#ahead.push(...namesIn(target).reverse());
+  }
+
+  async #place(
+    parent: FileHandle,
+    name: Buffer | undefined,
+    handle: FileHandle | undefined,
+  ): Promise<Place> {
+    try {
+      const names = [...this.#ladder.names, ...(name ? [name] : [])];
+      const found = handle && { handle, stats: await handle.stat({ bigint: true }) };
+      // A link is followed yet: where it leads is what counts.
+      if (!found?.stats.isSymbolicLink()) this.#refuseBelow(names);
+      const close = async () => {
+        await handle?.close();
+        await this.close();
+      };
+      return { parent, name, names, found, [Symbol.asyncDispose]: close };
+    } catch (error) {
+      await handle?.close();
+      throw error;
+    }
+  }
+
+  #refuseBelow(names: readonly Buffer[]): void {
+    const { notBelow } = this.#options;
+    if (notBelow && names.length > notBelow.length && isWithin(names, notBelow))
+      throw fault("conflict", this.#path, "lies within what is to go there");
+  }
+
+  #outside() {
+    return fault("outside", this.#path, "leaves the volume");
+  }
+
+  #inTheWay() {
+    return this.#options.make
+      ? fault("conflict", this.#path, "goes through something that is no directory")
+      : fault("missing", this.#path, "does not exist");
+  }
+}
+
+async function openIfThere(parent: FileHandle, name: Buffer): Promise<FileHandle | undefined> {
+  try {
+    return await openPlace(parent, name);
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+/** What a link says; undefined: it is none. */
+async function linkAt(parent: FileHandle, name: Buffer): Promise<Buffer | undefined> {
+  try {
+    return await readLink(parent, name);
+  } catch (error) {
+    if (isCode(error, "EINVAL")) return undefined;
+    throw error;
+  }
+}

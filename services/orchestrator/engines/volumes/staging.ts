@@ -1,0 +1,66 @@
+import { randomUUID } from "node:crypto";
+import { type FileHandle, lstat, open, utimes } from "node:fs/promises";
+import { isCode } from "./faults.ts";
+import type { OpenVolume } from "./layout.ts";
+import { at, CREATE, entriesOf } from "./place.ts";
+import { isDoomed, removeTree } from "./remove-tree.ts";
+
+const ABANDONED_MS = 60 * 60_000;
+const TOUCH_MS = 10 * 60_000;
+
+/** Something that is put together unseen. */
+export class Staged implements AsyncDisposable {
+  readonly staging: FileHandle;
+  readonly name = Buffer.from(`upload-${randomUUID()}`);
+  readonly #timer: NodeJS.Timeout;
+  #touching: Promise<void> = Promise.resolve();
+  #isPlaced = false;
+
+  constructor({ staging }: OpenVolume) {
+    this.staging = staging;
+    // Content may be long in coming: who cleans up sees that somebody is still at it.
+    this.#timer = setInterval(() => this.#touch(), TOUCH_MS).unref();
+  }
+
+  get path(): Buffer {
+    return at(this.staging, this.name);
+  }
+
+  createFile(): Promise<FileHandle> {
+    return open(this.path, CREATE, 0o600);
+  }
+
+  /** It has been moved to its place. */
+  placed(): void {
+    this.#isPlaced = true;
+  }
+
+  /** What has no place by now goes. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#touching;
+    if (!this.#isPlaced) await removeTree(this.staging, this.name);
+  }
+
+  #touch(): void {
+    const now = new Date();
+    this.#touching = this.#touching.then(() => utimes(this.path, now, now)).catch(() => {});
+  }
+}
+
+/** Removes what dead processes have left: what they were removing, and what nobody has touched for an hour. */
+export async function cleanStaging({ staging }: OpenVolume, now = Date.now()): Promise<void> {
+  for await (const entries of entriesOf(staging))
+    for (const { name } of entries)
+      if (isDoomed(name) || (await lastTouched(staging, name)) < now - ABANDONED_MS)
+        await removeTree(staging, name);
+}
+
+async function lastTouched(staging: FileHandle, name: Buffer): Promise<number> {
+  try {
+    return (await lstat(at(staging, name))).mtimeMs;
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return Number.POSITIVE_INFINITY;
+    throw error;
+  }
+}
