@@ -1,6 +1,7 @@
 import type { ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Allocation, EngineSpec } from "../engine.ts";
 import type { InitProgram } from "./init.ts";
+import { dockerTmpfs, tmpfsMib } from "./mounts/plan.ts";
 import { hostnameOf, LABELS, NO_WORKLOAD, networkName, WORKLOAD } from "./names.ts";
 import { extraHosts } from "./patches/steps.ts";
 import type { ImageConfig } from "./workload.ts";
@@ -124,11 +125,9 @@ function hostConfig(spec: EngineSpec, network: string, launch: Launch): HostConf
 }
 
 function tmpfs(spec: EngineSpec, restricted: boolean): Record<string, string> {
-  const mounts = spec.mounts.filter(({ type }) => type === "tmpfs");
   return Object.fromEntries(
-    mounts.map(({ guest, options, sizeMib }) => {
-      // As on a machine of that size; the host's own half would be out of proportion.
-      const size = sizeMib ?? Math.max(1, Math.floor(spec.resources.memoryMib / 2));
+    dockerTmpfs(spec).map(({ guest, options, sizeMib }) => {
+      const size = tmpfsMib(spec, sizeMib);
       // Docker's defaults are the opposite, so each is said.
       const flags = [
         options.readonly ? "ro" : "rw",

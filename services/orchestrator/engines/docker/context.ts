@@ -1,9 +1,11 @@
 import type Docker from "dockerode";
 import type { EngineLog } from "../log.ts";
+import type { DirectoryVolumes } from "../volumes/directory-volumes.ts";
 import { call } from "./call.ts";
 import type { DiskMemory } from "./disk-memory.ts";
 import type { PolicyKeeper } from "./gate/keeper.ts";
 import type { ImageSource } from "./images/ensure-image.ts";
+import type { MountKeeper } from "./mounts/keeper.ts";
 import type { SharedWork } from "./shared-work.ts";
 import type { WorkloadEnds } from "./workload-ends.ts";
 
@@ -21,6 +23,9 @@ export interface DockerContext {
   runtime: string | undefined;
   workloads: WorkloadEnds;
   policies: PolicyKeeper;
+  mounting: MountKeeper;
+  /** On this host; undefined: there are none. */
+  volumes: DirectoryVolumes | undefined;
   log: EngineLog;
 }
 

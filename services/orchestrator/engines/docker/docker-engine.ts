@@ -11,6 +11,7 @@ import { createImageSource } from "./images/ensure-image.ts";
 import type { PullPatience } from "./images/pull.ts";
 import { createLister } from "./list-instances.ts";
 import { readLogs } from "./logs/read-logs.ts";
+import { createMountKeeper, type Mounting } from "./mounts/keeper.ts";
 import { SharedWork } from "./shared-work.ts";
 import { removeMachine, stopMachine } from "./stop-and-remove.ts";
 import { watchMachines } from "./watch.ts";
@@ -49,6 +50,8 @@ const FEATURES = [
 export interface DockerEngine extends Engine {
   /** Finds out whether network policies can be kept, on which the features depend. */
   enforcement(): Promise<Enforcement>;
+  /** The same of volumes in sandboxes. */
+  mounting(): Promise<Mounting>;
 }
 
 /**
@@ -63,12 +66,14 @@ export function createDockerEngine(options: DockerEngineOptions): DockerEngine {
   return {
     name: "docker",
     volumes: options.volumes,
-    features: () => [...FEATURES, ...ctx.policies.features()],
+    features: () => [...FEATURES, ...ctx.policies.features(), ...ctx.mounting.features()],
     enforcement: () => guarded(ctx.policies.look),
+    mounting: () => guarded(ctx.mounting.look),
     capacity: () =>
       guarded(async () => {
         // Asked for now and then: what could not be kept then may be by now.
         ctx.policies.lookAgain();
+        ctx.mounting.lookAgain();
         const { vcpus, memoryMib } = await ctx.host();
         return { vcpus, memoryMib };
       }),
@@ -79,7 +84,7 @@ export function createDockerEngine(options: DockerEngineOptions): DockerEngine {
     list: () => guarded(list),
     watch: (signal) => {
       // A daemon that went away may come back as another one.
-      if (watched) ctx.policies.look().catch(() => undefined);
+      if (watched) lookAtAll(ctx).catch(() => undefined);
       watched = true;
       return watchMachines(ctx, AbortSignal.any([signal, closed.signal]));
     },
@@ -92,10 +97,17 @@ export function createDockerEngine(options: DockerEngineOptions): DockerEngine {
   };
 }
 
+// One after the other: both fill what holds the gate.
+async function lookAtAll({ policies, mounting }: DockerContext): Promise<void> {
+  await policies.look();
+  await mounting.look();
+}
+
 function createContext({
   installationId,
   docker: config,
   log,
+  volumes,
 }: DockerEngineOptions): DockerContext {
   const docker = connectDocker(config);
   const host = remembered(() => readHost(docker));
@@ -105,15 +117,12 @@ function createContext({
     patience: config.patience ?? PATIENCE,
     configDirectory: config.configDirectory,
   });
-  const policies = createPolicyKeeper({
-    docker,
-    installationId,
-    host,
-    demanded: config.networkPolicy !== "unenforced",
-    isLocal: (config.host ?? defaultDockerHost()).startsWith("unix:"),
-    runtime: config.runtime,
-  });
   const { runtime } = config;
+  const isLocal = (config.host ?? defaultDockerHost()).startsWith("unix:");
+  const gate = { docker, installationId, host, isLocal, runtime };
+  const demanded = config.networkPolicy !== "unenforced";
+  const policies = createPolicyKeeper({ ...gate, demanded });
+  const mounting = createMountKeeper({ ...gate, volumes });
   const workloads = new WorkloadEnds(docker);
   const disks = new DiskMemory();
   const networks = new SharedWork<string>();
@@ -125,6 +134,8 @@ function createContext({
     disks,
     networks,
     policies,
+    mounting,
+    volumes,
     runtime,
     workloads,
     log,

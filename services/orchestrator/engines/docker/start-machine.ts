@@ -5,11 +5,13 @@ import { containerDisk, withMounts } from "./container-disk.ts";
 import type { DockerContext } from "./context.ts";
 import { createDirectMachine, createMachine } from "./create-machine.ts";
 import { type Disk, whyNotRunnable } from "./find-program.ts";
-import { GATE, GATE_DIRECTORY, isGated, ungated } from "./gate/gated.ts";
+import { GATE, GATE_DIRECTORY, gateOf, isGated, ungated } from "./gate/gated.ts";
 import { refuseKernelVolumes, refuseLinkedVolumes } from "./gate/mounts.ts";
 import { openGate } from "./gate/open-gate.ts";
 import { findInit, isMadeWith, programsOf } from "./init.ts";
 import { inspectMachine, type Machine, machineLog } from "./machines.ts";
+import { checkSources } from "./mounts/machine-mounts.ts";
+import { hasVolumes } from "./mounts/plan.ts";
 import { joinNetwork } from "./network.ts";
 import { needsPreparation } from "./patches/steps.ts";
 import { isUpUnseen, startFault } from "./start-faults.ts";
@@ -40,9 +42,10 @@ export async function startMachine(
   const isHeld = isGated(configuredEntrypoint(machine));
   await Promise.all([
     allocation.spec.network.enabled ? joinNetwork(ctx, machine, signal) : undefined,
-    isHeld ? readyGate(ctx, machine, signal) : undefined,
+    isHeld ? readyGate(ctx, machine, allocation, signal) : undefined,
+    checkSources(ctx, allocation),
   ]);
-  await start(ctx, machine, signal);
+  await start(ctx, machine, allocation, signal);
   const begun = await inspectMachine(ctx, machine.containerId, { signal });
   if (!begun) throw new EngineUnavailable("the machine vanished while it was started");
   const up = await openGate(ctx, begun, allocation, "started");
@@ -51,8 +54,13 @@ export async function startMachine(
 }
 
 // What is to be the gate's place has to be where it says, also for the kernel.
-async function readyGate(ctx: DockerContext, machine: Machine, signal: AbortSignal): Promise<void> {
-  await ctx.policies.gate();
+async function readyGate(
+  ctx: DockerContext,
+  machine: Machine,
+  { spec }: Allocation,
+  signal: AbortSignal,
+): Promise<void> {
+  await gateOf(ctx, spec);
   const disk = containerDisk(ctx.docker.getContainer(machine.containerId), { signal });
   const parent = posix.dirname(GATE_DIRECTORY);
   const found = await disk.stat(parent);
@@ -133,6 +141,7 @@ function entrypointOf(machine: Machine): string[] {
 async function start(
   ctx: DockerContext,
   machine: Machine,
+  allocation: Allocation,
   signal: AbortSignal,
   isFirstTry = true,
 ): Promise<void> {
@@ -147,8 +156,8 @@ async function start(
     if (!(error instanceof DockerError)) throw error;
     if (isFirstTry && error.message.includes(GATE)) {
       // Somebody emptied or took away the volume that it lies in.
-      await ctx.policies.look();
-      return await start(ctx, machine, signal, false);
+      await (hasVolumes(allocation.spec) ? ctx.mounting : ctx.policies).look();
+      return await start(ctx, machine, allocation, signal, false);
     }
     if (isUpUnseen(error)) await killStray(machine.containerId);
     machineLog(ctx, machine).warn({ err: error }, "Docker refused to start a container");

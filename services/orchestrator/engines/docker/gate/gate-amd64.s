@@ -1,7 +1,7 @@
 # The gate for x86-64: a whole ELF file, header included, so that an assembler alone makes it.
-# Holds a container's first process until somebody outside has set the rules of its network:
-# blocks SIGUSR1, waits for it, puts the mask back, and becomes the program that its arguments
-# name, by an absolute path. SIGTERM ends the wait. SIGURG, which nobody waits for, is blocked as a
+# Holds a container's first process until somebody outside has set the rules of its network and made
+# its mounts: blocks SIGUSR1, waits for it, puts the mask back, enters its working directory anew, since
+# something may be mounted there by now, and becomes the program that its arguments name, by an absolute path. SIGTERM ends the wait. SIGURG, which nobody waits for, is blocked as a
 # mark: the kernel does not show as blocked what a process waits for. Exits with 127 where
 # the program does not exist, 126 where it cannot be run. gate-bytes.ts holds the result of
 #   as gate-amd64.s -o gate.o && objcopy -O binary -j .text gate.o gate
@@ -58,6 +58,15 @@ open:
         mov     rsi, rsp
         xor     edx, edx
         mov     eax, 14
+        syscall
+        sub     rsp, 4096               # room for a path
+        mov     byte ptr [rsp], 0
+        mov     rdi, rsp
+        mov     esi, 4096
+        mov     eax, 79                 # getcwd
+        syscall
+        mov     rdi, rsp
+        mov     eax, 80                 # chdir
         syscall
         mov     rdi, [r13 + 8]          # argv[1]
         lea     rsi, [r13 + 8]

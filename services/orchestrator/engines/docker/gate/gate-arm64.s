@@ -1,7 +1,7 @@
 // The gate for AArch64: a whole ELF file, header included, so that an assembler alone makes it.
-// Holds a container's first process until somebody outside has set the rules of its network:
-// blocks SIGUSR1, waits for it, puts the mask back, and becomes the program that its arguments
-// name, by an absolute path. SIGTERM ends the wait. SIGURG, which nobody waits for, is blocked as a
+// Holds a container's first process until somebody outside has set the rules of its network and made
+// its mounts: blocks SIGUSR1, waits for it, puts the mask back, enters its working directory anew, since
+// something may be mounted there by now, and becomes the program that its arguments name, by an absolute path. SIGTERM ends the wait. SIGURG, which nobody waits for, is blocked as a
 // mark: the kernel does not show as blocked what a process waits for. Exits with 127 where
 // the program does not exist, 126 where it cannot be run. gate-bytes.ts holds the result of
 //   aarch64-linux-gnu-as gate-arm64.s -o gate.o && aarch64-linux-gnu-objcopy -O binary -j .text gate.o gate
@@ -57,6 +57,15 @@ open:
         mov     x1, sp
         mov     x2, 0
         mov     x8, 135
+        svc     0
+        sub     sp, sp, 4096            // room for a path
+        strb    wzr, [sp]
+        mov     x0, sp
+        mov     x1, 4096
+        mov     x8, 17                  // getcwd
+        svc     0
+        mov     x0, sp
+        mov     x8, 49                  // chdir
         svc     0
         ldr     x0, [x20, 8]            // argv[1]
         add     x1, x20, 8

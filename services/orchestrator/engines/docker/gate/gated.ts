@@ -2,6 +2,8 @@ import { posix } from "node:path";
 import type { ContainerCreateOptions } from "dockerode";
 import { EngineFailure, type EngineSpec } from "../../engine.ts";
 import type { DockerContext } from "../context.ts";
+import { hasVolumes, isWithin } from "../mounts/plan.ts";
+import { STAGE } from "../mounts/stage.ts";
 import { gateVolumeName, LABELS } from "../names.ts";
 
 /**
@@ -28,7 +30,7 @@ export function gated(
   if (!first.startsWith("/"))
     throw new EngineFailure(`command ${JSON.stringify(first)} needs an absolute path here`);
   for (const guest of Object.keys(HostConfig?.Tmpfs ?? {}))
-    if (`${posix.normalize(guest)}/`.startsWith(`${GATE_DIRECTORY}/`))
+    if ([GATE_DIRECTORY, STAGE].some((taken) => isWithin(posix.normalize(guest), taken)))
       throw new EngineFailure(`nothing can be mounted on ${guest}: it is taken`);
   return {
     ...options,
@@ -57,9 +59,24 @@ export function gateMount(installationId: string) {
   };
 }
 
-/** Whether this sandbox is to be held until the rules of its network stand. */
-export function needsGate({ policies }: DockerContext, { network }: EngineSpec): boolean {
+/** Whether this sandbox is to be held until the rules of its network stand, and its volumes are mounted. */
+export function needsGate(ctx: DockerContext, spec: EngineSpec): boolean {
+  return needsRules(ctx, spec) || hasVolumes(spec);
+}
+
+/** Whether there are rules for its network. */
+export function needsRules({ policies }: DockerContext, { network }: EngineSpec): boolean {
   return policies.demanded && network.enabled;
+}
+
+/**
+ * The gate, for a start of this sandbox.
+ * @throws EngineFailure where what it is held for cannot be done, EngineUnavailable where Docker does not answer
+ */
+export async function gateOf(ctx: DockerContext, spec: EngineSpec): Promise<Buffer> {
+  if (!hasVolumes(spec)) return await ctx.policies.gate();
+  if (needsRules(ctx, spec)) await ctx.policies.gate();
+  return await ctx.mounting.gate();
 }
 
 export function isGated(entrypoint: readonly string[]): boolean {

@@ -2,10 +2,9 @@ import { EngineFailure } from "../../engine.ts";
 import { kindAt } from "../container-disk.ts";
 import type { DockerContext } from "../context.ts";
 import type { Machine } from "../machines.ts";
+import { isOfKernel, isWithin } from "../mounts/plan.ts";
+import { STAGE } from "../mounts/stage.ts";
 import { GATE_DIRECTORY } from "./gated.ts";
-
-// Of the kernel, and made anew at each start; what has content of the sandbox's own has no place there.
-const KERNEL = ["/dev", "/proc", "/sys"];
 
 /**
  * Refuses the volumes of an image that have no place on a sandbox's disk. Pure.
@@ -13,8 +12,7 @@ const KERNEL = ["/dev", "/proc", "/sys"];
  */
 export function refuseKernelVolumes({ container }: Machine): void {
   for (const path of volumesOf(container))
-    if (path === "/" || KERNEL.some((top) => `${path}/`.startsWith(`${top}/`)))
-      throw failure(path, "is not on the sandbox's disk");
+    if (path === "/" || isOfKernel(path)) throw failure(path, "is not on the sandbox's disk");
 }
 
 /**
@@ -38,7 +36,8 @@ export async function refuseLinkedVolumes(
 }
 
 function volumesOf({ Mounts }: Machine["container"]): string[] {
-  return Mounts.map(({ Destination }) => Destination).filter((path) => path !== GATE_DIRECTORY);
+  const isOurs = (path: string) => path === GATE_DIRECTORY || isWithin(path, STAGE);
+  return Mounts.map(({ Destination }) => Destination).filter((path) => !isOurs(path));
 }
 
 function failure(volume: string, why: string): EngineFailure {

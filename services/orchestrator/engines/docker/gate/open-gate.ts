@@ -1,11 +1,12 @@
 import { type Allocation, EngineFailure, EngineUnavailable } from "../../engine.ts";
 import type { DockerContext } from "../context.ts";
 import { inspectMachine, type Machine } from "../machines.ts";
+import { mountVolumes, mustHaveMounts } from "../mounts/machine-mounts.ts";
 import { networkFacts } from "../policy/facts.ts";
 import { ruleset } from "../policy/ruleset.ts";
 import { hasRules, setRules } from "../policy/set-rules.ts";
 import { stopContainer } from "../stop-and-remove.ts";
-import { GATE_INIT, isGated } from "./gated.ts";
+import { GATE_INIT, gateOf, isGated, needsRules } from "./gated.ts";
 import { becomes, HostProcess } from "./held-process.ts";
 
 /** From the daemon's word that a container is up until its first process is the gate. */
@@ -17,53 +18,57 @@ const FOUND_MS = 300;
 export type Origin = "started" | "found";
 
 /**
- * Sets the rules of a machine that waits at its gate, and lets it pass. One that has passed is left alone. Where
- * the rules cannot be set the machine is killed: nothing of it has run by then.
+ * Sets the rules of a machine that waits at its gate, makes its mounts, and lets it pass. One that has passed is left
+ * alone. Where any of that cannot be done the machine is killed: nothing of it has run by then.
  * @returns the machine as it is then
  * @throws EngineFailure, EngineUnavailable
  */
 export async function openGate(
   ctx: DockerContext,
   machine: Machine,
-  { spec }: Allocation,
+  allocation: Allocation,
   origin: Origin,
 ): Promise<Machine> {
   const { container, containerId } = machine;
   const isUp = machine.instance.state === "running";
   if (!isUp || !isGated([container.Config.Entrypoint ?? []].flat())) return machine;
   try {
-    await pass(ctx, machine, spec.network, origin);
+    await pass(ctx, machine, allocation, origin);
     return machine;
   } catch (error) {
     const now = await inspectMachine(ctx, containerId);
     // It ended meanwhile: that is its end, and not a rule's.
     if (now && !now.container.State.Running) return now;
     await stopContainer(ctx, containerId, 0);
-    ctx.log.warn({ sandboxId: machine.name.sandboxId, err: error }, "no rules, so no start");
+    ctx.log.warn(
+      { sandboxId: machine.name.sandboxId, err: error },
+      "kept at its gate, so no start",
+    );
     if (error instanceof EngineFailure || error instanceof EngineUnavailable) throw error;
-    throw new EngineFailure(`the network policy could not be enforced: ${messageOf(error)}`);
+    throw new EngineFailure(`the machine could not be let through its gate: ${messageOf(error)}`);
   }
 }
 
 async function pass(
   ctx: DockerContext,
-  { container }: Machine,
-  network: Allocation["spec"]["network"],
+  machine: Machine,
+  allocation: Allocation,
   origin: Origin,
 ): Promise<void> {
+  const { container } = machine;
+  const { spec } = allocation;
   const first = await HostProcess.of(container.State.Pid);
   try {
     if (!(await first.isIn(container.Id)))
       throw new Error("a container's processes are not among those that this program sees");
     // Past its gate, so whether policies can be kept just now is no matter of this machine.
-    const gate = (await isPast(first)) ? undefined : await ctx.policies.gate();
+    const gate = (await isPast(first)) ? undefined : await gateOf(ctx, spec);
     if (!gate || !(await isHeld(first, gate, origin, container.State.StartedAt))) {
-      if (ctx.policies.demanded) await mustHaveRules(first, origin);
-      return;
+      if (needsRules(ctx, spec)) await mustHaveRules(first, origin);
+      return await mustHaveMounts(first, allocation);
     }
-    if (ctx.policies.demanded) {
-      await enforce(container, first, network);
-    }
+    if (needsRules(ctx, spec)) await enforce(container, first, spec.network);
+    await mountVolumes(ctx, machine, first, allocation);
     // Still the same one: then its number is its own.
     if (await first.isHeldBy(gate)) process.kill(first.pid, "SIGUSR1");
   } finally {

@@ -1,4 +1,5 @@
 import type { Buffer } from "node:buffer";
+import type { Part } from "../write-tar.ts";
 
 /** What is at a path, its links not followed. */
 export type Entry =
@@ -29,7 +30,7 @@ export interface Files {
 export type Change =
   /** `fresh`: nothing of what is there now stays in it. */
   | ({ kind: "directory"; fresh: boolean } & Ownership)
-  | ({ kind: "file"; content: Buffer[] } & Ownership)
+  | ({ kind: "file"; content: readonly Part[] } & Ownership)
   | { kind: "link"; target: string }
   /** `by` whose wish it is. */
   | { kind: "absent"; by: string };

@@ -1,4 +1,5 @@
 import { type Allocation, EngineFailure } from "../../engine.ts";
+import type { CopiedEntry, CopySource } from "./copies.ts";
 import { type Change, type Files, type Names, Overlay, toPath } from "./overlay.ts";
 
 type Patch = Allocation["patches"][number];
@@ -18,21 +19,30 @@ const MOST_LINKS = 40;
 const MOST_NAMES = 256;
 /** The kernel's own limit for one name. */
 const MOST_NAME_BYTES = 255;
+/** Of one copy; each is held in memory, without its content. */
+const MOST_COPIED = 100_000;
+
+/** What a plan depends on beyond the disk. */
+export interface Surroundings {
+  /** Why a path is none that patches can change, as the end of a sentence. */
+  whyOutOfReach?: (path: string) => string | undefined;
+  /** Undefined: there is nothing to copy from. */
+  copies?: CopySource | undefined;
+}
 
 /**
  * What a disk is to look like once these patches have been applied in this order. Links are followed within the
  * disk, whose root is theirs.
- * @param whyOutOfReach why a path is none that patches can change, as the end of a sentence
  * @throws EngineFailure naming the patch that cannot be applied
  */
 export async function planPatches(
   steps: readonly Step[],
   files: Files,
-  whyOutOfReach: (path: string) => string | undefined = () => undefined,
+  surroundings: Surroundings = {},
 ): Promise<Overlay> {
   const overlay = new Overlay(files);
   for (const { label, patch } of steps) {
-    const planner = new Planner(overlay, files, label, whyOutOfReach);
+    const planner = new Planner(overlay, files, label, surroundings);
     await planner.apply(patch);
   }
   return overlay;
@@ -43,18 +53,13 @@ class Planner {
   readonly #overlay: Overlay;
   readonly #files: Files;
   readonly #label: string;
-  readonly #whyOutOfReach: (path: string) => string | undefined;
+  readonly #surroundings: Surroundings;
 
-  constructor(
-    overlay: Overlay,
-    files: Files,
-    label: string,
-    whyOutOfReach: (path: string) => string | undefined,
-  ) {
+  constructor(overlay: Overlay, files: Files, label: string, surroundings: Surroundings) {
     this.#overlay = overlay;
     this.#files = files;
     this.#label = label;
-    this.#whyOutOfReach = whyOutOfReach;
+    this.#surroundings = surroundings;
   }
 
   async apply(patch: Patch): Promise<void> {
@@ -64,7 +69,8 @@ class Planner {
       case "file":
         return await this.#file(patch, Buffer.from(patch.content, "base64"));
       case "symlink":
-        return await this.#place(patch.link, patch.replace, { kind: "link", target: patch.target });
+        await this.#place(patch.link, patch.replace, { kind: "link", target: patch.target });
+        return;
       case "mkdir":
         return await this.#makeDirectory(patch.path, patch.mode);
       case "remove":
@@ -72,25 +78,62 @@ class Planner {
       case "append":
         return await this.#append(patch.path, Buffer.from(patch.content));
       case "copy_file":
+        return await this.#copyFile(patch);
       case "copy_dir":
-        throw this.#failure("copies from the host volume, and there are no volumes yet");
+        return await this.#copyDirectory(patch);
     }
   }
 
-  #file(
+  async #file(
     { path, mode, replace }: { path: string; mode: number | null; replace: boolean },
     content: Buffer,
   ): Promise<void> {
     const change: Change = { kind: "file", content: [content], mode: mode ?? FILE_MODE, ...ROOT };
-    return this.#place(path, replace, change);
+    await this.#place(path, replace, change);
   }
 
-  async #place(path: string, replace: boolean, change: Change): Promise<void> {
+  async #place(path: string, replace: boolean, change: Change): Promise<Names> {
     const at = await this.#resolve(path, false);
     await this.#makeParents(at);
     if (!replace && (await this.#overlay.look(at)))
       throw this.#failure(`${quote(path)} is there already; it needs replace: true`);
     this.#overlay.put(at, change);
+    return at;
+  }
+
+  async #copyFile({ src, dst, mode, replace }: Patch & { kind: "copy_file" }): Promise<void> {
+    const { change } = await this.#first(src, "file");
+    await this.#place(dst, replace, { ...change, mode: mode ?? change.mode });
+  }
+
+  async #copyDirectory({ src, dst, replace }: Patch & { kind: "copy_dir" }): Promise<void> {
+    const { change, rest } = await this.#first(src, "directory");
+    const at = await this.#place(dst, replace, change);
+    let copied = 0;
+    for await (const { names, change } of rest) {
+      copied += 1;
+      if (copied > MOST_COPIED)
+        throw this.#failure(`${quote(src)} holds more than ${MOST_COPIED} files`, ".src");
+      this.#overlay.put(this.#mustReach([...at, ...names]), change);
+    }
+  }
+
+  /** What is at a source, and what is below it. */
+  async #first<K extends "file" | "directory">(
+    src: string,
+    kind: K,
+  ): Promise<{ change: Change & { kind: K }; rest: AsyncIterable<CopiedEntry> }> {
+    const { copies } = this.#surroundings;
+    if (!copies) throw this.#failure("there is no host volume to copy from", ".src");
+    const rest = copies.walk(src, `${this.#label}.src`)[Symbol.asyncIterator]();
+    const { value } = await rest.next();
+    const change: Change | undefined = value?.change;
+    if (!isOf(change, kind)) {
+      await rest.return?.();
+      throw this.#failure(`${quote(src)} of the host volume is no ${kind}`, ".src");
+    }
+    if (kind === "file") await rest.return?.();
+    return { change, rest: { [Symbol.asyncIterator]: () => rest } };
   }
 
   // One that is there keeps its mode, unless another is asked for.
@@ -159,7 +202,7 @@ class Planner {
       const found = isLast && !followLast ? undefined : await this.#overlay.look([...at, name]);
       if (found?.kind !== "link") {
         at.push(name);
-        if (at.length > MOST_NAMES) throw this.#failure("its path is too deep");
+        if (at.length > MOST_NAMES) throw this.#failure(TOO_DEEP);
         continue;
       }
       links += 1;
@@ -168,14 +211,28 @@ class Planner {
       pending.unshift(...found.target.split("/"));
     }
     if (at.length === 0) throw this.#failure(`${quote(path)} leads to the root`);
-    const why = this.#whyOutOfReach(toPath(at));
+    return this.#mustReach(at, path);
+  }
+
+  #mustReach(at: Names, path = toPath(at)): Names {
+    if (at.length > MOST_NAMES) throw this.#failure(TOO_DEEP);
+    const why = this.#surroundings.whyOutOfReach?.(toPath(at));
     if (why !== undefined) throw this.#failure(`${quote(path)} ${why}`);
     return at;
   }
 
-  #failure(why: string): EngineFailure {
-    return new EngineFailure(`${this.#label}: ${why}`);
+  #failure(why: string, field = ""): EngineFailure {
+    return new EngineFailure(`${this.#label}${field}: ${why}`);
   }
+}
+
+const TOO_DEEP = "its path is too deep";
+
+function isOf<K extends Change["kind"]>(
+  change: Change | undefined,
+  kind: K,
+): change is Change & { kind: K } {
+  return change?.kind === kind;
 }
 
 function newDirectory(mode: number | null): Change {

@@ -4,14 +4,18 @@ import { type CallLimits, call, DockerError } from "../call.ts";
 import { kindAt } from "../container-disk.ts";
 import type { DockerContext } from "../context.ts";
 import type { Machine } from "../machines.ts";
+import { planMounts } from "../mounts/plan.ts";
 import { isTransient } from "../start-faults.ts";
-import { type TarEntry, writeTar } from "../write-tar.ts";
+import { sizeOf, type TarEntry, writeTar } from "../write-tar.ts";
 import { archiveOf } from "./archive.ts";
 import { containerFiles } from "./container-files.ts";
+import { copiesFor } from "./copies.ts";
 import { planPatches } from "./plan.ts";
 import { needsPreparation, preparationSteps, whyOutOfReach } from "./steps.ts";
 
 const WRITE_MS = 120_000;
+/** Bytes that the slowest disk takes in a millisecond. */
+const SLOWEST_PER_MS = 5_000;
 
 /**
  * Applies patches and scripts to the disk of a container that was just made. What breaks off half-way leaves a container
@@ -27,25 +31,34 @@ export async function prepareMachine(
   if (!needsPreparation(allocation)) return;
   const container = ctx.docker.getContainer(machine.containerId);
   const tmpfs = Object.keys(machine.container.HostConfig.Tmpfs ?? {});
+  const mounts = planMounts(allocation).map(({ guest }) => guest);
   const files = containerFiles(container, { signal });
   const steps = preparationSteps(allocation);
-  const overlay = await planPatches(steps, files, (path) => whyOutOfReach(path, tmpfs));
+  const overlay = await planPatches(steps, files, {
+    whyOutOfReach: (path) => whyOutOfReach(path, [...tmpfs, ...mounts]),
+    copies: copiesFor(ctx, allocation, signal),
+  });
   const { entries, removals } = await archiveOf(overlay);
-  await write(container, entries, { signal, timeoutMs: WRITE_MS });
+  await write(container, entries, signal);
   for (const { path, by } of removals) await remove(container, path, by, { signal });
 }
 
 async function write(
   container: Docker.Container,
   entries: readonly TarEntry[],
-  limits: CallLimits,
+  signal: AbortSignal,
 ): Promise<void> {
   if (entries.length === 0) return;
+  const bytes = entries.reduce((sum, { content }) => sum + sizeOf(content), 0);
+  const timeoutMs = WRITE_MS + bytes / SLOWEST_PER_MS;
+  // An archive that breaks off is not taken for a whole one: its request is cut.
+  const broken = new AbortController();
+  const archive = writeTar(entries).on("error", (error) => broken.abort(error));
   try {
-    await call(
-      (options) => container.putArchive(writeTar(entries), { path: "/", ...options }),
-      limits,
-    );
+    await call((options) => container.putArchive(archive, { path: "/", ...options }), {
+      signal: AbortSignal.any([signal, broken.signal]),
+      timeoutMs,
+    });
   } catch (error) {
     if (!(error instanceof DockerError) || isTransient(error)) throw error;
     throw new EngineFailure(`the patches could not be applied: ${error.message}`);

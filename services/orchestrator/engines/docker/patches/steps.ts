@@ -71,12 +71,15 @@ const OF_DOCKER = [HOSTS, "/etc/hostname", "/etc/resolv.conf"];
 // What is written there is hidden in the sandbox; and what the daemon mounts there is not the sandbox's to write.
 const OF_KERNEL = ["/proc", "/sys", "/dev"];
 
-/** Why a patch of this path would not show in the sandbox, as the end of a sentence. Pure. */
-export function whyOutOfReach(path: string, tmpfs: readonly string[]): string | undefined {
+/**
+ * Why a patch of this path would not show in the sandbox, as the end of a sentence. Pure.
+ * @param mounts where something is mounted over the disk
+ */
+export function whyOutOfReach(path: string, mounts: readonly string[]): string | undefined {
   if (path === HOSTS) return "is written by Docker at each start, and can only be appended to";
   if (OF_DOCKER.includes(path)) return "is written by Docker at each start";
   const isIn = (top: string) => path.startsWith(`${top}/`);
   if (OF_KERNEL.some((top) => path === top || isIn(top))) return "is not on the sandbox's disk";
-  const mount = tmpfs.find(isIn);
+  const mount = mounts.find(isIn);
   return mount === undefined ? undefined : `would be hidden by the mount at ${mount}`;
 }

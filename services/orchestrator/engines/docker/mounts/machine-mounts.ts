@@ -1,0 +1,73 @@
+import { type Allocation, EngineFailure } from "../../engine.ts";
+import type { DirectoryVolumes } from "../../volumes/directory-volumes.ts";
+import { type DockerContext, sandboxLog } from "../context.ts";
+import type { HostProcess } from "../gate/held-process.ts";
+import type { Machine } from "../machines.ts";
+import { isStaged, makeMounts } from "./make-mounts.ts";
+import { hasVolumes, planMounts, volumesOf } from "./plan.ts";
+import { locateSources } from "./sources.ts";
+
+/**
+ * The directories of the volumes that a sandbox mounts, made where they are not there; by volume id.
+ * @throws EngineFailure for mounts that cannot be
+ */
+export async function volumeDirectories(
+  ctx: DockerContext,
+  allocation: Allocation,
+): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  for (const volumeId of volumesOf(planMounts(allocation)))
+    found.set(volumeId, await volumesIn(ctx).directory({ orgId: allocation.orgId, volumeId }));
+  return found;
+}
+
+/**
+ * Makes sure before a start that what it mounts is there.
+ * @throws EngineFailure naming what is not
+ */
+export async function checkSources(ctx: DockerContext, allocation: Allocation): Promise<void> {
+  const plan = planMounts(allocation);
+  if (plan.length === 0) return;
+  await (await locateSources(volumesIn(ctx), allocation.orgId, plan)).close();
+  const { sandboxId, generation, spec, volumes } = allocation;
+  const log = sandboxLog(ctx, sandboxId, spec.runtime.logLevel);
+  const mounted = volumesOf(plan);
+  for (const { volumeId, full } of Object.values(volumes))
+    if (full && mounted.includes(volumeId))
+      log.warn({ generation, volumeId }, "a volume is full, so it is mounted read-only");
+}
+
+/**
+ * Makes the mounts of a machine that is held at its gate.
+ * @throws EngineFailure, or Error: the machine is not to run then
+ */
+export async function mountVolumes(
+  ctx: DockerContext,
+  { container }: Machine,
+  first: HostProcess,
+  allocation: Allocation,
+): Promise<void> {
+  const plan = planMounts(allocation);
+  if (plan.length === 0) return;
+  const sources = await locateSources(volumesIn(ctx), allocation.orgId, plan);
+  try {
+    await makeMounts(first, { plan, sources }, container.Config.WorkingDir || "/");
+  } finally {
+    await sources.close();
+  }
+}
+
+/**
+ * For a machine that is past its gate.
+ * @throws Error where somebody let it through without its mounts
+ */
+export async function mustHaveMounts(first: HostProcess, { spec }: Allocation): Promise<void> {
+  if (hasVolumes(spec) && (await isStaged(first)))
+    throw new Error("somebody let the machine through without its volumes");
+}
+
+function volumesIn({ volumes }: DockerContext): DirectoryVolumes {
+  if (!volumes)
+    throw new EngineFailure("volumes cannot be mounted here: there is no folder for them");
+  return volumes;
+}
