@@ -3,15 +3,15 @@
  * crash of either side. A store knows nothing of the database; what it cannot do now throws EngineUnavailable.
  */
 export interface VolumeStore {
-  /** Removes all that a volume holds, in use or not; nothing to remove is success. */
+  /** Removes a volume with all that it holds, in use or not; nothing to remove is success. It is never made again. */
   remove(volume: VolumeKey, signal: AbortSignal): Promise<void>;
-  /** What a volume holds now: each file once, however many names it has; holes do not count. */
+  /** What a volume holds now: each file once, however many names it has; holes do not count. One that is not there holds nothing. */
   measure(volume: VolumeKey, signal: AbortSignal): Promise<VolumeUse>;
   /** Undefined: the engine keeps no files that could be reached from outside. */
   readonly files: VolumeFiles | undefined;
 }
 
-/** Ids are UUIDs in lower case. A volume is made when it is first used, and empty until then. */
+/** Ids are UUIDs in lower case. A volume is made when it is first used, and empty until then; once removed, all is missing in it. */
 export interface VolumeKey {
   orgId: string;
   volumeId: string;
@@ -19,7 +19,7 @@ export interface VolumeKey {
 
 export interface VolumeUse {
   bytes: bigint;
-  /** Files and directories. */
+  /** Files, directories and links. */
   entries: number;
 }
 
@@ -28,14 +28,14 @@ export interface VolumeUse {
  * they stay in the volume, whatever anybody changes in it meanwhile. Throws FileFault.
  */
 export interface VolumeFiles {
-  /** In batches, in no promised order. A link is shown as what it leads to; what is neither file nor directory is left out. */
+  /** In batches, in no promised order; names that are no UTF-8 are left out. A link is shown as what it leads to; what is neither file nor directory is left out. */
   list(volume: VolumeKey, path: string, signal: AbortSignal): AsyncIterable<FileInfo[]>;
   stat(volume: VolumeKey, path: string): Promise<FileInfo>;
   /** The content has to be read to its end or closed. */
   read(volume: VolumeKey, path: string, range: ByteRange): Promise<OpenFile>;
   /**
    * Puts a file in the place of what is there, in one step once all of it is there; its parents are made. One that it
-   * replaces leaves it mode and owner.
+   * replaces leaves it mode and owner, but not the right to act as that owner. A chunk must not be changed once it was given.
    * @param admit asked before more is written, with how much that makes in all; what it throws ends the write, and leaves nothing
    */
   write(
@@ -46,7 +46,10 @@ export interface VolumeFiles {
   ): Promise<FileInfo>;
   /** With its parents; one that is there is left as it is. */
   makeDirectory(volume: VolumeKey, path: string): Promise<void>;
-  /** A file, or a directory with all that is in it; modes, owners and times are kept, parents made, links copied as links. */
+  /**
+   * A file in the place of one that is there or of nothing, or a directory with all that is in it to where nothing is, in one
+   * step. Modes, owners and times are kept, parents made; links in a directory are copied as links, other kinds left out.
+   */
   copy(
     volume: VolumeKey,
     from: string,
@@ -56,7 +59,7 @@ export interface VolumeFiles {
   ): Promise<void>;
   /** In one step; a link itself, not what it leads to. */
   rename(volume: VolumeKey, from: string, to: string): Promise<void>;
-  /** A link itself, not what it leads to. */
+  /** A link itself, not what it leads to. A directory is gone at once; an abort only leaves the freeing of its room for later. */
   remove(volume: VolumeKey, path: string, recursive: boolean, signal: AbortSignal): Promise<void>;
 }
 

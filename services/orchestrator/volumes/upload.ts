@@ -30,20 +30,26 @@ export async function receiveUpload(
     const first = await arriving.next();
     if (first?.part.case !== "target") throw fault("target", "must come first, and once");
     const target = targetFromMessage(first.part.value);
-    return { target, content: contentOf(arriving), end: () => arriving.end() };
+    const content = contentOf(arriving, target.length !== null);
+    return { target, content, end: () => arriving.end() };
   } catch (error) {
     arriving.end();
     throw error;
   }
 }
 
-async function* contentOf(arriving: Arriving): AsyncGenerator<Uint8Array> {
+/** @param isWhole says that whoever reads it knows by its length whether all of it came */
+async function* contentOf(arriving: Arriving, isWhole: boolean): AsyncGenerator<Uint8Array> {
+  let ended = false;
   for (;;) {
     const message = await arriving.next();
-    if (!message) return;
-    if (message.part.case !== "data") throw fault("target", "must come first, and once");
-    yield message.part.value;
+    if (!message) break;
+    if (message.part.case === "target") throw fault("target", "must come first, and once");
+    if (ended) throw fault("end", "must come last");
+    if (message.part.case === "data") yield message.part.value;
+    else ended = true;
   }
+  if (!ended && !isWhole) throw fault("end", "must come last where no length was named");
 }
 
 /** Messages that are waited for, but not without end. */
@@ -79,6 +85,7 @@ class Arriving {
       this.#signal.addEventListener("abort", onAbort, { once: true });
       this.#source.next().then(
         ({ done, value }) => {
+          if (this.#signal.aborted) return onAbort();
           over();
           resolve(done ? undefined : value);
         },

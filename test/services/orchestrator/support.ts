@@ -1,8 +1,9 @@
 import { createHmac } from "node:crypto";
-import { type Client, createClient } from "@connectrpc/connect";
+import { type Client, createClient, type ServiceImpl } from "@connectrpc/connect";
 import pino from "pino";
 import { type Database, openDatabase } from "../../../prisma/database.ts";
 import { OrchestratorService } from "../../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
+import type { VolumeFileService } from "../../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { VolumeService } from "../../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
@@ -41,12 +42,17 @@ export interface System {
   create(spec?: Parameters<typeof createInput>[0], name?: string): Promise<Sandbox>;
   get(id: string): Promise<Sandbox>;
   sandboxes: Client<typeof SandboxService>;
+  volumes: Client<typeof VolumeService>;
+  /** The first orchestrator's. */
+  files: ServiceImpl<typeof VolumeFileService>;
   /** Stops the first orchestrator. */
   stopFirst(): Promise<void>;
   /** Holds up whatever the first orchestrator asks of the database and of services, until it is told to go on. */
   freezeFirst(): () => void;
   /** One more orchestrator, with the engine given. */
-  orchestrate(engine: SimulatedEngine): Promise<{ stop(): Promise<void> }>;
+  orchestrate(
+    engine: SimulatedEngine,
+  ): Promise<{ files: ServiceImpl<typeof VolumeFileService>; stop(): Promise<void> }>;
   close(): Promise<void>;
 }
 
@@ -127,7 +133,8 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
     caller,
     database,
     engine,
-    sandboxes: connect({ open: Promise.resolve() }).sandboxes,
+    ...connect({ open: Promise.resolve() }),
+    files: first.files,
     freezeFirst: () => {
       const { promise, resolve } = Promise.withResolvers<void>();
       gate.open = promise;

@@ -1,11 +1,16 @@
-import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Database } from "../../../prisma/database.ts";
 import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
 import { createSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
 import { report } from "../../../services/sandbox/domain/report.ts";
-import { createStore, type Store } from "../../../services/sandbox/store.ts";
-import { type Bench, createBench, createInput, newCaller, setEngine } from "./support.ts";
+import type { Store } from "../../../services/sandbox/store.ts";
+import {
+  type Bench,
+  createBench,
+  createInput,
+  newCaller,
+  overlap as overlapping,
+  setEngine,
+} from "./support.ts";
 
 let bench: Bench;
 const caller = newCaller();
@@ -17,28 +22,8 @@ beforeAll(async () => {
 });
 afterAll(() => bench.close());
 
-/** Runs `first` in a transaction that commits only once `second` waits for one of its locks. */
-async function overlap<T>(first: (store: Store) => Promise<unknown>, second: () => Promise<T>) {
-  const client = new pg.Client({ connectionString: bench.url });
-  await client.connect();
-  const query: Database["query"] = async (sql, ...values) => (await client.query(sql, values)).rows;
-  await client.query("BEGIN");
-  await first(createStore({ ...bench.database, query }));
-  const late = second();
-  late.catch(() => undefined);
-  await expect.poll(waiting).toBe(1);
-  await client.query("COMMIT");
-  await client.end();
-  return late;
-}
-
-async function waiting(): Promise<number> {
-  const [row] = await bench.database.query<{ n: number }>(
-    `SELECT count(*)::int AS n FROM pg_stat_activity
-     WHERE wait_event_type = 'Lock' AND datname = current_database()`,
-  );
-  return row?.n ?? -1;
-}
+const overlap = <T>(first: (store: Store) => Promise<unknown>, second: () => Promise<T>) =>
+  overlapping(bench, first, second);
 
 async function runOf(id: string) {
   const rows = await bench.database.query(

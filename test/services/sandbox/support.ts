@@ -1,5 +1,7 @@
 import { createHmac, randomUUID } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import pg from "pg";
+import { expect } from "vitest";
 import { type Database, openDatabase } from "../../../prisma/database.ts";
 import { SandboxSpecSchema } from "../../../proto/gen/sandbox/v1/spec_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
@@ -8,7 +10,7 @@ import type { SandboxContext } from "../../../services/sandbox/context.ts";
 import type { CreateSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
 import { FEATURES } from "../../../services/sandbox/domain/requirements.ts";
 import { sealedFromMessage, specFromMessage } from "../../../services/sandbox/messages/spec.ts";
-import { createStore } from "../../../services/sandbox/store.ts";
+import { createStore, type Store } from "../../../services/sandbox/store.ts";
 import { createTestDatabase } from "../../support/database.ts";
 
 /** The verbs' context on a database of its own, with an engine's lease that the test sets. */
@@ -71,6 +73,50 @@ export function newCaller(): Caller {
     actor: { kind: "api_key", api_key_id: randomUUID(), name: "test" },
     requestId: "test",
   };
+}
+
+/** A caller of an organization that has its host volume. */
+export async function newTenant(database: Database): Promise<Caller> {
+  const caller = newCaller();
+  await database.query("SELECT sandbox.add_host_volume($1::uuid, clock_timestamp())", caller.orgId);
+  return caller;
+}
+
+/** The audit events of an organization, the oldest first. */
+export function eventsOf(database: Database, { orgId }: Pick<Caller, "orgId">) {
+  return database.query<{ type: string; actor: unknown; payload: Record<string, unknown> }>(
+    `SELECT event_type AS type, actor, payload FROM organization.events
+     WHERE org_id = $1::uuid ORDER BY timestamp, id`,
+    orgId,
+  );
+}
+
+/** Runs `first` in a transaction that commits only once `second` waits for one of its locks. */
+export async function overlap<T>(
+  { database, url }: Pick<Bench, "database" | "url">,
+  first: (store: Store) => Promise<unknown>,
+  second: () => Promise<T>,
+): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const query: Database["query"] = async (sql, ...values) => (await client.query(sql, values)).rows;
+  await client.query("BEGIN");
+  await first(createStore({ ...database, query }));
+  const late = second();
+  late.catch(() => undefined);
+  await expect.poll(() => waiting(database)).toBe(1);
+  await client.query("COMMIT");
+  await client.end();
+  return late;
+}
+
+/** How many statements wait for a lock. */
+async function waiting(database: Database): Promise<number> {
+  const [row] = await database.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM pg_stat_activity
+     WHERE wait_event_type = 'Lock' AND datname = current_database()`,
+  );
+  return row?.n ?? -1;
 }
 
 /** A create as the service reads it from a message. */

@@ -7,8 +7,8 @@ import type { OpenVolume } from "./layout.ts";
 import { moveTo } from "./move-to.ts";
 import { isWithin, parsePath } from "./paths.ts";
 import { type Found, type Place, resolve } from "./resolve.ts";
-import { Staged } from "./staging.ts";
-import { checkReplaceable, lookAtTarget } from "./write.ts";
+import { type Staged, stage } from "./staging.ts";
+import { checkReplaceable, lookAhead } from "./write.ts";
 
 export async function copy(
   volume: OpenVolume,
@@ -22,9 +22,9 @@ export async function copy(
   const source = copyable(origin, from);
   const options = { links: "follow", notBelow: origin.names } as const;
   const check = (place: Place) => checkFits(origin, source, place, to);
-  await lookAtTarget(volume, names, to, options, check);
-  await using staged = new Staged(volume);
-  await stage(volume, source, staged, { spend: spending(admit), signal });
+  await lookAhead(volume, names, to, options, check);
+  await using staged = await stage(volume);
+  await fill(volume, source, staged, { spend: spending(admit), signal });
   await using target = await resolve(volume, names, to, { ...options, make: true });
   check(target);
   await moveTo(staged.path, target, to);
@@ -44,7 +44,7 @@ function checkFits(origin: Place, { stats }: Found, target: Place, path: string)
   else if (target.found) throw fault("conflict", path, "is there already");
 }
 
-async function stage(volume: OpenVolume, source: Found, staged: Staged, job: CopyJob) {
+async function fill(volume: OpenVolume, source: Found, staged: Staged, job: CopyJob) {
   if (source.stats.isDirectory()) return copyTree(volume, source.handle, staged, job);
   const file = await staged.createFile();
   try {

@@ -94,7 +94,9 @@ export function createDirectoryVolumes({ root }: { root: string }): DirectoryVol
 }
 
 async function measured(layout: Layout, key: VolumeKey, signal: AbortSignal): Promise<VolumeUse> {
-  await using volume = await layout.open(key);
+  signal.throwIfAborted();
+  await using volume = await layout.openIfThere(key);
+  if (!volume) return { bytes: 0n, entries: 0 };
   await cleanStaging(volume);
   return await measure(volume, signal);
 }

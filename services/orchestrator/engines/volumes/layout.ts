@@ -7,6 +7,9 @@ import { fault, isCode } from "./faults.ts";
 
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = constants;
 
+/** Of a folder of ours. */
+export const FOLDER = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** Nobody but us: neither users of this host nor sandboxes have a path here. */
@@ -20,8 +23,8 @@ export interface OpenVolume extends AsyncDisposable {
   files: FileHandle;
   /** The file system that all of it lies in. */
   dev: bigint;
-  /** Where things are put together, or taken apart, unseen; same file system. */
-  staging: FileHandle;
+  /** Where things are put together, or taken apart, unseen; same file system. Closed with the volume. */
+  staging(): Promise<FileHandle>;
 }
 
 /** Where volumes lie below a folder of this host. The paths here are ours alone; those below `files` are not. */
@@ -48,7 +51,7 @@ export class Layout {
     return join(this.volume(key), "files");
   }
 
-  /** @throws FileFault: the volume is removed */
+  /** Made if it is not there. @throws FileFault: the volume is removed */
   async open(key: VolumeKey): Promise<OpenVolume> {
     try {
       return await this.#open(key);
@@ -61,15 +64,28 @@ export class Layout {
     });
   }
 
+  /** Undefined: it is not there, not yet or not any more. */
+  async openIfThere(key: VolumeKey): Promise<OpenVolume | undefined> {
+    try {
+      return await this.#open(key);
+    } catch (error) {
+      if (isCode(error, "ENOENT", "ENOTDIR")) return undefined;
+      throw error;
+    }
+  }
+
   async #open(key: VolumeKey): Promise<OpenVolume> {
-    const flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
-    const files = await open(join(this.volume(key), "files"), flags);
+    const files = await open(join(this.volume(key), "files"), FOLDER);
     try {
       const { dev } = await files.stat({ bigint: true });
-      const staging = await open(join(this.volume(key), "staging"), flags);
+      let opened: Promise<FileHandle> | undefined;
+      const staging = () => {
+        opened ??= open(join(this.volume(key), "staging"), FOLDER);
+        return opened;
+      };
       const close = async () => {
         await files.close();
-        await staging.close();
+        await (await opened?.catch(() => undefined))?.close();
       };
       return { files, dev, staging, [Symbol.asyncDispose]: close };
     } catch (error) {

@@ -1,5 +1,5 @@
 import { constants, type Dirent } from "node:fs";
-import { type FileHandle, mkdir, open, opendir, readlink } from "node:fs/promises";
+import { chmod, type FileHandle, mkdir, open, opendir, readlink } from "node:fs/promises";
 import { isCode } from "./faults.ts";
 
 /**
@@ -86,8 +86,20 @@ export function readLink(directory: FileHandle, name: Buffer): Promise<Buffer> {
 export async function makeDirectoryIn(directory: FileHandle, name: Buffer): Promise<void> {
   try {
     await mkdir(at(directory, name), DIRECTORY_MODE);
+    await letIn(directory, name);
   } catch (error) {
     if (!isCode(error, "EEXIST")) throw error;
+  }
+}
+
+/** What this process's umask has cut is given back. */
+async function letIn(directory: FileHandle, name: Buffer): Promise<void> {
+  if ((process.umask() & DIRECTORY_MODE) === 0) return;
+  const made = await open(at(directory, name), O_PATH | O_NOFOLLOW | O_DIRECTORY);
+  try {
+    await chmod(itself(made), DIRECTORY_MODE);
+  } finally {
+    await made.close();
   }
 }
 

@@ -1,15 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { constants } from "node:fs";
 import { lstat, mkdir, open, readdir, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineUnavailable } from "../engine.ts";
 import type { VolumeKey } from "../volume-store.ts";
 import { isCode } from "./faults.ts";
-import type { Layout } from "./layout.ts";
+import { FOLDER, type Layout } from "./layout.ts";
 import { entriesOf } from "./place.ts";
 import { removeTree } from "./remove-tree.ts";
-
-const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = constants;
 
 /** No request that was let in before a removal comes later than that. */
 const MARK_KEPT_MS = 24 * 60 * 60_000;
@@ -56,7 +53,7 @@ async function takeApart(aside: string, signal: AbortSignal): Promise<void> {
 }
 
 async function clear(aside: string, signal: AbortSignal): Promise<void> {
-  const directory = await open(aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  const directory = await open(aside, FOLDER);
   try {
     for await (const entries of entriesOf(directory))
       for (const { name } of entries) await removeTree(directory, name, signal);

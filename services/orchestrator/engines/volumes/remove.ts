@@ -30,8 +30,9 @@ export async function remove(
 
 async function removeAside(volume: OpenVolume, target: Buffer, signal: AbortSignal) {
   const name = doomedName();
-  await rename(target, at(volume.staging, name));
-  await removeTree(volume.staging, name, signal).catch((error: unknown) => {
+  const staging = await volume.staging();
+  await rename(target, at(staging, name));
+  await removeTree(staging, name, signal).catch((error: unknown) => {
     // It is out of everybody's sight, and goes with the next that cleans up.
     if (!isCode(error, "EBUSY")) throw error;
   });

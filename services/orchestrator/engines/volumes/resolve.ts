@@ -8,14 +8,14 @@ import { again, makeDirectoryIn, openPlace, readLink } from "./place.ts";
 
 /** As Linux has it. */
 const MOST_LINKS = 40;
-/** What is looked at may be changed each time: nobody keeps us at it for ever. */
-const MOST_TURNS = 100_000;
+/** Names that are looked at, those in links included; a path has 2,048 at most. Nobody keeps us at it for long. */
+const MOST_TURNS = 4_000;
 
 export interface ResolveOptions {
   /** Whether a link at the end is followed; `never`: a link anywhere is a conflict. */
   links: "follow" | "stay" | "never";
-  /** Whether missing parents are made. */
-  make?: boolean;
+  /** Whether missing parents are made; `later`: they will be, so what is in their way is a conflict now. */
+  make?: boolean | "later";
   /** The place may not lie below this one. */
   notBelow?: readonly Buffer[];
 }
@@ -84,7 +84,7 @@ class Walk {
       const place = await this.#turn();
       if (place) return place;
     }
-    throw fault("conflict", this.#path, "changes all the time");
+    throw fault("missing", this.#path, "leads nowhere: it goes through too many names");
   }
 
   async #turn(): Promise<Place | undefined> {
@@ -125,7 +125,7 @@ class Walk {
       await this.#ladder.down(name);
     } catch (error) {
       if (isCode(error, "ENOTDIR")) await this.#follow(name);
-      else if (isCode(error, "ENOENT") && this.#options.make) await this.#make(name);
+      else if (isCode(error, "ENOENT") && this.#options.make === true) await this.#make(name);
       else throw error;
     }
   }

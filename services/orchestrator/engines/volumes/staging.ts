@@ -8,7 +8,12 @@ import { isDoomed, removeTree } from "./remove-tree.ts";
 const ABANDONED_MS = 60 * 60_000;
 const TOUCH_MS = 10 * 60_000;
 
-/** Something that is put together unseen. */
+/** A new name for something that is put together unseen. */
+export async function stage(volume: OpenVolume): Promise<Staged> {
+  return new Staged(await volume.staging());
+}
+
+/** It stays unseen until it is moved to its place; what has none when this is disposed of goes. */
 export class Staged implements AsyncDisposable {
   readonly staging: FileHandle;
   readonly name = Buffer.from(`upload-${randomUUID()}`);
@@ -16,7 +21,7 @@ export class Staged implements AsyncDisposable {
   #touching: Promise<void> = Promise.resolve();
   #isPlaced = false;
 
-  constructor({ staging }: OpenVolume) {
+  constructor(staging: FileHandle) {
     this.staging = staging;
     // Content may be long in coming: who cleans up sees that somebody is still at it.
     this.#timer = setInterval(() => this.#touch(), TOUCH_MS).unref();
@@ -35,7 +40,6 @@ export class Staged implements AsyncDisposable {
     this.#isPlaced = true;
   }
 
-  /** What has no place by now goes. */
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer);
     await this.#touching;
@@ -49,7 +53,8 @@ export class Staged implements AsyncDisposable {
 }
 
 /** Removes what dead processes have left: what they were removing, and what nobody has touched for an hour. */
-export async function cleanStaging({ staging }: OpenVolume, now = Date.now()): Promise<void> {
+export async function cleanStaging(volume: OpenVolume, now = Date.now()): Promise<void> {
+  const staging = await volume.staging();
   for await (const entries of entriesOf(staging))
     for (const { name } of entries)
       if (isDoomed(name) || (await lastTouched(staging, name)) < now - ABANDONED_MS)

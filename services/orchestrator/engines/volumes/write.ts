@@ -1,14 +1,14 @@
 import type { FileHandle } from "node:fs/promises";
 import type { Admit, FileInfo } from "../volume-store.ts";
-import { fault, isCode, ofCaller } from "./faults.ts";
+import { fault, isCode } from "./faults.ts";
+import { fill } from "./fill.ts";
 import { infoOf, ownershipOf } from "./info.ts";
 import type { OpenVolume } from "./layout.ts";
 import { pathOf } from "./list.ts";
 import { moveTo } from "./move-to.ts";
 import { parsePath } from "./paths.ts";
-import { CHUNK, writeAllAt } from "./read.ts";
 import { type Place, type ResolveOptions, resolve } from "./resolve.ts";
-import { Staged } from "./staging.ts";
+import { type Staged, stage } from "./staging.ts";
 
 const FILE_MODE = 0o644;
 
@@ -19,10 +19,9 @@ export async function write(
   admit: Admit,
 ): Promise<FileInfo> {
   const names = parsePath(path);
-  // Before anything is taken from the client; what counts is how it is at the end.
   const check = (place: Place) => checkReplaceable(place, path);
-  await lookAtTarget(volume, names, path, { links: "follow" }, check);
-  await using staged = new Staged(volume);
+  await lookAhead(volume, names, path, { links: "follow" }, check);
+  await using staged = await stage(volume);
   const file = await staged.createFile();
   try {
     await fill(file, content, admit);
@@ -32,8 +31,8 @@ export async function write(
   }
 }
 
-/** As it is before it is begun. */
-export async function lookAtTarget(
+/** Refuses what cannot come to anything, before any of it is done; what counts is how it is at the end. */
+export async function lookAhead(
   volume: OpenVolume,
   names: readonly Buffer[],
   path: string,
@@ -41,7 +40,7 @@ export async function lookAtTarget(
   check: (place: Place) => void,
 ): Promise<void> {
   try {
-    await using place = await resolve(volume, names, path, options);
+    await using place = await resolve(volume, names, path, { ...options, make: "later" });
     check(place);
   } catch (error) {
     // A parent that is missing will be made.
@@ -67,7 +66,6 @@ async function putInPlace(
   await using place = await resolve(volume, names, path, { links: "follow", make: true });
   checkReplaceable(place, path);
   await takeOver(file, place);
-  await file.datasync();
   await moveTo(staged.path, place, path);
   staged.placed();
   const info = infoOf(pathOf(names, place), await file.stat({ bigint: true }));
@@ -81,44 +79,4 @@ async function takeOver(file: FileHandle, { found }: Place): Promise<void> {
   const own = ownershipOf(await file.stat({ bigint: true }));
   if (found && (uid !== own.uid || gid !== own.gid)) await file.chown(uid, gid);
   await file.chmod(mode & 0o777);
-}
-
-async function fill(file: FileHandle, content: AsyncIterable<Uint8Array>, admit: Admit) {
-  let at = 0;
-  for await (const chunks of gathered(content)) {
-    const end = chunks.reduce((sum, { length }) => sum + length, at);
-    await ofCaller(() => admit(BigInt(end)));
-    await writeAll(file, chunks, at);
-    at = end;
-  }
-}
-
-/** Small chunks together, so that each write is a large one. */
-async function* gathered(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array[]> {
-  const chunks = content[Symbol.asyncIterator]();
-  try {
-    let held: Uint8Array[] = [];
-    let size = 0;
-    for (;;) {
-      const { done, value } = await ofCaller(() => chunks.next());
-      if (done) break;
-      held.push(value);
-      size += value.length;
-      if (size < CHUNK) continue;
-      yield held;
-      held = [];
-      size = 0;
-    }
-    if (size > 0) yield held;
-  } finally {
-    await ofCaller(async () => chunks.return?.());
-  }
-}
-
-async function writeAll(file: FileHandle, chunks: readonly Uint8Array[], at: number) {
-  const size = chunks.reduce((sum, { length }) => sum + length, 0);
-  const { bytesWritten } = await file.writev(chunks, at);
-  // The kernel may take less than it is given.
-  if (bytesWritten < size)
-    await writeAllAt(file, Buffer.concat(chunks).subarray(bytesWritten), at + bytesWritten);
 }
