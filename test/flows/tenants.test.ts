@@ -79,7 +79,7 @@ test.each(VOLUME_ROUTES)(
     const ask = async (id: string, keyed: boolean) => {
       const headers = {
         ...(file !== undefined && pathHeader(file)),
-        ...(keyed && { "idempotency-key": `${method} ${path} ${id}` }),
+        ...(keyed && { "idempotency-key": `${method} ${path} ${id} ${Object.keys(body ?? {})}` }),
         ...(method === "PUT" && { "content-type": "application/octet-stream" }),
       };
       const init = { headers, ...(method === "PUT" && { body: "stolen" }) };

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Facts, readDatabase } from "./facts.ts";
 import { unsettled } from "./invariants.ts";
 import type { ChaosSystem } from "./system.ts";
-import { readDisk } from "./volumes/disk.ts";
+import { age, readDisk } from "./volumes/disk.ts";
 import { readVolumes } from "./volumes/facts.ts";
 
 const QUIET_MS = 4_000;
@@ -14,6 +14,7 @@ const LOOK_MS = 500;
  */
 export async function settle(system: ChaosSystem, limitMs: number): Promise<Facts> {
   const until = Date.now() + limitMs;
+  await age(system.volumesDir);
   let quietSince: number | undefined;
   let before = -1;
   for (;;) {

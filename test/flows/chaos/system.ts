@@ -54,6 +54,7 @@ const SETTINGS = {
   ORPHAN_DELAY_SECS: "5",
   // A killed process leaves its calls to the next one, so nobody waits long for them.
   DRAIN_TIMEOUT_SECS: "5",
+  VOLUME_MEASURE_SECS: "3",
 };
 const READY_MS = 120_000;
 

@@ -1,6 +1,7 @@
 import type { Stats } from "node:fs";
-import { lstat, readdir, readFile } from "node:fs/promises";
+import { lstat, readdir, readFile, utimes } from "node:fs/promises";
 import { join } from "node:path";
+import { MARK_FILE } from "../../../../services/orchestrator/engines/volumes/marked-volumes.ts";
 import { digestOf } from "./content.ts";
 
 /** What lies on disk of one volume. */
@@ -20,17 +21,16 @@ export interface Disk {
 }
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** Marks the folder of volumes; made once. */
-const MARK = ".sandgate";
 
 /** @param root the folder of volumes, which may not be there yet */
 export async function readDisk(root: string): Promise<Disk> {
   const volumes: DiskVolume[] = [];
   const strays: string[] = [];
   for (const orgId of await namesIn(root)) {
-    if (orgId === MARK) continue;
+    if (orgId === MARK_FILE) continue;
     for (const id of UUID.test(orgId) ? await namesIn(join(root, orgId)) : [""]) {
       const folder = join(root, orgId, id);
+      if (await isTombstone(folder)) continue;
       const found = await walk(folder);
       const inside = found.filter(({ path }) => path.startsWith("/files/"));
       const isVolume = UUID.test(id);
@@ -59,6 +59,12 @@ async function volumeOf(
   return { orgId, id, files, bytes };
 }
 
+/** What is left in the place of a removed volume, so that no late request makes it anew. */
+async function isTombstone(path: string): Promise<boolean> {
+  const stats = await lstat(path).catch(() => undefined);
+  return stats !== undefined && stats.isFile() && stats.size === 0;
+}
+
 interface Found {
   /** From the folder, with a leading `/`. */
   path: string;
@@ -85,4 +91,11 @@ async function namesIn(folder: string): Promise<string[]> {
     if (code === "ENOENT" || code === "ENOTDIR") return [];
     throw error;
   }
+}
+
+/** What killed processes left of writes is cleared away when nobody has touched it for an hour: that hour is over. */
+export async function age(root: string): Promise<void> {
+  const then = Date.now() / 1_000 - 2 * 3_600;
+  for (const path of (await readDisk(root)).strays)
+    await utimes(join(root, path), then, then).catch(() => undefined);
 }
