@@ -97,17 +97,30 @@ export async function overlap<T>(
   first: (store: Store) => Promise<unknown>,
   second: () => Promise<T>,
 ): Promise<T> {
+  const held = await hold({ database, url }, first);
+  const late = second();
+  late.catch(() => undefined);
+  await expect.poll(() => waiting(database)).toBe(1);
+  await held.commit();
+  return late;
+}
+
+/** Runs `first` in a transaction that commits when it is told to. */
+export async function hold(
+  { database, url }: Pick<Bench, "database" | "url">,
+  first: (store: Store) => Promise<unknown>,
+): Promise<{ commit(): Promise<void> }> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const query: Database["query"] = async (sql, ...values) => (await client.query(sql, values)).rows;
   await client.query("BEGIN");
   await first(createStore({ ...database, query }));
-  const late = second();
-  late.catch(() => undefined);
-  await expect.poll(() => waiting(database)).toBe(1);
-  await client.query("COMMIT");
-  await client.end();
-  return late;
+  return {
+    commit: async () => {
+      await client.query("COMMIT");
+      await client.end();
+    },
+  };
 }
 
 /** How many statements wait for a lock. */
