@@ -10,6 +10,7 @@ import {
   type DockerEngineOptions,
 } from "../../services/orchestrator/engines/docker/docker-engine.ts";
 import type { Allocation, Engine, Instance } from "../../services/orchestrator/engines/engine.ts";
+import type { DirectoryVolumes } from "../../services/orchestrator/engines/volumes/directory-volumes.ts";
 import { loadImage, type TestImage } from "../support/images.ts";
 import { UNHURRIED } from "./allocations.ts";
 
@@ -36,10 +37,16 @@ export function useDocker(
   host: string,
   images: readonly TestImage[],
   options: Partial<DockerEngineOptions["docker"]> = {},
+  volumes?: DirectoryVolumes,
 ): DockerHarness {
   const docker = connectDocker({ host });
   const installationId = uuid();
-  const engine = createDockerEngine({ installationId, docker: { host, ...options }, log: SILENT });
+  const engine = createDockerEngine({
+    installationId,
+    docker: { host, ...options },
+    log: SILENT,
+    volumes,
+  });
   const container = ({ sandboxId, generation }: Allocation) =>
     docker.getContainer(`sbx-${sandboxId}-${generation}`);
   const lines = async (allocation: Allocation) => {

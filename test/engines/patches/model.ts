@@ -54,7 +54,12 @@ export function untar(model: Model, entries: readonly TarEntry[]): void {
     if (header.type === "directory") model.set(path, { kind: "directory", ...owned });
     else if (header.type === "symlink")
       model.set(path, { kind: "link", target: header.linkname ?? "" });
-    else model.set(path, { kind: "file", content: String(Buffer.concat(content)), ...owned });
+    else
+      model.set(path, {
+        kind: "file",
+        content: String(Buffer.concat(content.filter((part) => Buffer.isBuffer(part)))),
+        ...owned,
+      });
   }
 }
 

@@ -4,8 +4,8 @@ import { type DockerContext, sandboxLog } from "../context.ts";
 import type { HostProcess } from "../gate/held-process.ts";
 import type { Machine } from "../machines.ts";
 import { isStaged, makeMounts } from "./make-mounts.ts";
-import { hasVolumes, planMounts, volumesOf } from "./plan.ts";
-import { locateSources } from "./sources.ts";
+import { hasVolumes, planMounts, volumeMounts, volumesOf } from "./plan.ts";
+import { fromVolume, locateSources } from "./sources.ts";
 
 /**
  * The directories of the volumes that a sandbox mounts, made where they are not there; by volume id.
@@ -16,8 +16,12 @@ export async function volumeDirectories(
   allocation: Allocation,
 ): Promise<Map<string, string>> {
   const found = new Map<string, string>();
-  for (const volumeId of volumesOf(planMounts(allocation)))
-    found.set(volumeId, await volumesIn(ctx).directory({ orgId: allocation.orgId, volumeId }));
+  const { orgId } = allocation;
+  for (const mount of volumeMounts(planMounts(allocation))) {
+    const { volumeId } = mount;
+    const find = () => volumesIn(ctx).directory({ orgId, volumeId });
+    if (!found.has(volumeId)) found.set(volumeId, await fromVolume(mount, find));
+  }
   return found;
 }
 

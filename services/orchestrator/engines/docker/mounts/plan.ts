@@ -109,9 +109,14 @@ function sourceOf(
   return { field, volumeId, path, flags: { ...flags, readonly: flags.readonly || full } };
 }
 
+/** Pure. */
+export function volumeMounts(plan: readonly PlannedMount[]): VolumeMount[] {
+  return plan.filter((mount) => mount.kind === "volume");
+}
+
 /** The volumes of these mounts, each once. Pure. */
 export function volumesOf(plan: readonly PlannedMount[]): string[] {
-  return [...new Set(plan.flatMap((mount) => (mount.kind === "volume" ? [mount.volumeId] : [])))];
+  return [...new Set(volumeMounts(plan).map(({ volumeId }) => volumeId))];
 }
 
 function quote(text: string): string {

@@ -3,7 +3,7 @@ import { EngineFailure } from "../../engine.ts";
 import { FileFault } from "../../volume-store.ts";
 import type { DirectoryVolumes, Located } from "../../volumes/directory-volumes.ts";
 import { describePlace, type Identity } from "./places.ts";
-import { type PlannedMount, type VolumeMount, volumesOf } from "./plan.ts";
+import { type PlannedMount, type VolumeMount, volumeMounts } from "./plan.ts";
 
 /** What is to be mounted, looked up in the volumes themselves. */
 export interface Sources {
@@ -41,15 +41,13 @@ export async function locateSources(
   };
   try {
     const roots = new Map<string, Source & { at: string }>();
-    for (const volumeId of volumesOf(plan)) {
-      await volumes.directory({ orgId, volumeId });
-      roots.set(volumeId, { ...(await locate(volumeId, "")), path: "" });
-    }
     const found = new Map<VolumeMount, Source>();
-    for (const mount of plan) {
-      if (mount.kind !== "volume") continue;
-      const { at, ...source } = await located(mount, () => locate(mount.volumeId, mount.path));
-      found.set(mount, { ...source, path: pathIn(at, roots.get(mount.volumeId)?.at, mount) });
+    for (const mount of volumeMounts(plan)) {
+      const { volumeId, path } = mount;
+      const root = roots.get(volumeId) ?? (await fromVolume(mount, () => locate(volumeId, "")));
+      roots.set(volumeId, { ...root, path: "" });
+      const { at, ...source } = await fromVolume(mount, () => locate(volumeId, path));
+      found.set(mount, { ...source, path: pathIn(at, root.at, mount) });
     }
     return { of: (mount) => known(found, mount), root: (id) => known(roots, id), close };
   } catch (error) {
@@ -58,18 +56,22 @@ export async function locateSources(
   }
 }
 
-async function located<T>({ field, guest }: VolumeMount, locate: () => Promise<T>): Promise<T> {
+/** @throws EngineFailure naming the field, for what its volume refuses */
+export async function fromVolume<T>(
+  { field, guest }: VolumeMount,
+  ask: () => Promise<T>,
+): Promise<T> {
   try {
-    return await locate();
+    return await ask();
   } catch (error) {
     if (!(error instanceof FileFault)) throw error;
     throw new EngineFailure(`${field}: cannot be mounted at ${guest}: ${error.message}`);
   }
 }
 
-function pathIn(at: string, root: string | undefined, { field }: VolumeMount): string {
+function pathIn(at: string, root: string, { field }: VolumeMount): string {
   if (at === root) return "";
-  if (root !== undefined && at.startsWith(`${root}/`)) return at.slice(root.length);
+  if (at.startsWith(`${root}/`)) return at.slice(root.length);
   throw new EngineFailure(`${field}: was moved or removed while it was mounted`);
 }
 

@@ -1,9 +1,7 @@
-import { posix } from "node:path";
 import { type Allocation, EngineFailure } from "../../engine.ts";
 import { FileFault } from "../../volume-store.ts";
 import type { DirectoryVolumes, TreeEntry } from "../../volumes/directory-volumes.ts";
 import type { DockerContext } from "../context.ts";
-import type { Stored } from "../write-tar.ts";
 import type { Change } from "./overlay.ts";
 
 /** What copy patches copy from. */
@@ -38,48 +36,27 @@ function copiesOf(
   volume: { orgId: string; volumeId: string },
   signal: AbortSignal,
 ): CopySource {
-  const open = (path: string) => volumes.walk(volume, path, signal);
   return {
     async *walk(path, label) {
-      try {
-        for await (const { names, entry } of open(path)) {
-          const read = () => readOne(() => open(posix.join(path, ...names)), entry, label);
-          yield { names, change: changeOf(entry, read) };
-        }
-      } catch (error) {
-        throw failure(error, label);
-      }
+      const tree = named(label, volumes.walk(volume, path, signal));
+      for await (const { names, entry } of tree) yield { names, change: changeOf(entry, label) };
     },
   };
 }
 
-function changeOf(entry: TreeEntry["entry"], read: Stored["read"]): Change {
+function changeOf(entry: TreeEntry["entry"], label: string): Change {
   if (entry.kind === "link") return entry;
   const { mode, uid, gid } = entry;
   if (entry.kind === "directory") return { kind: "directory", fresh: true, mode, uid, gid };
-  const content = [{ size: Number(entry.size), read }];
-  return { kind: "file", mode, uid, gid, content };
+  const stored = { size: Number(entry.size), read: () => named(label, entry.content()) };
+  return { kind: "file", mode, uid, gid, content: [stored] };
 }
 
-// Found anew: a tree may have more files than can be held open.
-async function* readOne(
-  open: () => AsyncIterable<TreeEntry>,
-  before: TreeEntry["entry"],
-  label: string,
-): AsyncGenerator<Uint8Array> {
+async function* named<T>(label: string, all: AsyncIterable<T>): AsyncGenerator<T> {
   try {
-    for await (const { names, entry } of open()) {
-      if (names.length > 0) break;
-      if (before.kind !== "file" || entry.kind !== "file" || entry.size !== before.size) break;
-      yield* entry.content();
-      return;
-    }
+    yield* all;
   } catch (error) {
-    throw failure(error, label);
+    if (!(error instanceof FileFault)) throw error;
+    throw new EngineFailure(`${label}: ${error.message}`);
   }
-  throw new EngineFailure(`${label}: was changed while it was copied`);
-}
-
-function failure(error: unknown, label: string): unknown {
-  return error instanceof FileFault ? new EngineFailure(`${label}: ${error.message}`) : error;
 }
