@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { errorAnswer } from "./answers.ts";
+import { keepsBodyBack } from "./expectations.ts";
 import { headersOf } from "./raw-answer.ts";
 
 /** How long a client may go on to send what nobody wants. */
@@ -25,8 +26,9 @@ function isComplete({ raw }: FastifyRequest): boolean {
 }
 
 /** Reads a body to its end, but for no longer than a moment. */
-function discard({ raw }: FastifyRequest, done: () => void): void {
-  if (raw.readableEnded || raw.destroyed) {
+function discard(request: FastifyRequest, done: () => void): void {
+  const { raw } = request;
+  if (raw.readableEnded || raw.destroyed || keepsBodyBack(request)) {
     done();
     return;
   }

@@ -14,7 +14,20 @@ export function leaveExpectations({ server }: FastifyInstance): void {
   server.on("checkExpectation", answer);
 }
 
+const asked = new WeakSet<IncomingMessage>();
+
 /** Tells a client that waits for it to send the body. */
-export function askForBody({ raw: { headers, httpVersion } }: FastifyRequest, reply: FastifyReply) {
-  if (httpVersion === "1.1" && CONTINUE.test(headers.expect ?? "")) reply.raw.writeContinue();
+export function askForBody({ raw }: FastifyRequest, reply: FastifyReply): void {
+  if (!waits(raw)) return;
+  asked.add(raw);
+  reply.raw.writeContinue();
+}
+
+/** Whether a client keeps its body back, as it was not asked for it. */
+export function keepsBodyBack({ raw }: FastifyRequest): boolean {
+  return waits(raw) && !asked.has(raw);
+}
+
+function waits({ headers, httpVersion }: IncomingMessage): boolean {
+  return httpVersion === "1.1" && CONTINUE.test(headers.expect ?? "");
 }
