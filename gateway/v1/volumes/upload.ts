@@ -71,7 +71,11 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
   readonly #body: RequestBody;
   readonly #transfer: Transfer;
   readonly #ask: () => void;
+  readonly #lengthKnown: boolean;
   #asked = 0;
+  #ended = false;
+  /** Why the call was aborted. */
+  #aborted: { reason: unknown } | undefined;
 
   /** @param ask called when the target was taken, and content is wanted */
   constructor(
@@ -84,13 +88,21 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
     this.#body = body;
     this.#transfer = transfer;
     this.#ask = ask;
+    this.#lengthKnown = target.length !== undefined;
   }
 
   [Symbol.asyncIterator]() {
     return this;
   }
 
+  /** Between processes a call that is aborted throws into its messages. */
+  async throw(reason: unknown): Promise<never> {
+    this.#aborted = { reason };
+    throw reason;
+  }
+
   async next(): Promise<IteratorResult<WriteMessage, undefined>> {
+    if (this.#aborted) throw this.#aborted.reason;
     this.#asked += 1;
     if (this.#asked === 1) return { done: false, value: this.#target };
     if (this.#asked === 2) this.#ask();
@@ -100,8 +112,10 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
       throw new ConnectError("the body broke off", Code.Canceled);
     });
     this.#transfer.moved();
-    return data === undefined
-      ? { done: true, value: undefined }
-      : { done: false, value: { part: { case: "data", value: data } } };
+    if (data) return { done: false, value: { part: { case: "data", value: data } } };
+    // Without a length nothing else says that this was all of it.
+    if (this.#lengthKnown || this.#ended) return { done: true, value: undefined };
+    this.#ended = true;
+    return { done: false, value: { part: { case: "end", value: {} } } };
   }
 }
