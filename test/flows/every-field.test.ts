@@ -139,6 +139,13 @@ const SPEC = {
       options: { ...OPTIONS, noexec: true, nodev: true },
     },
     {
+      type: "Named",
+      guest: "/mnt/cache",
+      options: { ...OPTIONS, noexec: true },
+      stat_virtualization: "strict",
+      host_permissions: "private",
+    },
+    {
       type: "Bind",
       guest: "/mnt/data/deep",
       options: { ...OPTIONS, readonly: true, nosuid: true },

@@ -46,14 +46,18 @@ async function listen({ app }: Gateway): Promise<void> {
 function take(pause: (write: Write) => unknown = () => undefined, to = gateway): void {
   to.services.files.writeFile = async (messages, context) => {
     const write: Write = { target: undefined, bytes: 0, text: "", end: undefined };
+    let ended = false;
     writes.push(write);
     expect(requireCaller(context).orgId).toBe(ORG_ID);
     try {
       for await (const message of messages) {
+        ended = message.part.case === "end";
         note(write, message);
         await pause(write);
       }
-      write.end = context.signal.aborted ? "broken" : "whole";
+      const { length } = write.target ?? {};
+      const isWhole = length === undefined ? ended : length === BigInt(write.bytes);
+      write.end = isWhole ? "whole" : "broken";
     } catch (error) {
       write.end = "broken";
       throw error;

@@ -71,9 +71,8 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
   readonly #body: RequestBody;
   readonly #transfer: Transfer;
   readonly #ask: () => void;
-  readonly #lengthKnown: boolean;
   #asked = 0;
-  #ended = false;
+  #ended: boolean;
   /** Why the call was aborted. */
   #aborted: { reason: unknown } | undefined;
 
@@ -85,17 +84,18 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
     ask: () => void,
   ) {
     this.#target = { part: { case: "target", value: target } };
+    // One whose length was named is known to be whole by that.
+    this.#ended = target.length !== undefined;
     this.#body = body;
     this.#transfer = transfer;
     this.#ask = ask;
-    this.#lengthKnown = target.length !== undefined;
   }
 
   [Symbol.asyncIterator]() {
     return this;
   }
 
-  /** Between processes a call that is aborted throws into its messages. */
+  /** A call between processes that is aborted throws into its messages; one that could not do so would fail. */
   async throw(reason: unknown): Promise<never> {
     this.#aborted = { reason };
     throw reason;
@@ -112,9 +112,13 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
       throw new ConnectError("the body broke off", Code.Canceled);
     });
     this.#transfer.moved();
-    if (data) return { done: false, value: { part: { case: "data", value: data } } };
-    // Without a length nothing else says that this was all of it.
-    if (this.#lengthKnown || this.#ended) return { done: true, value: undefined };
+    if (data !== undefined) return { done: false, value: { part: { case: "data", value: data } } };
+    return this.#last();
+  }
+
+  // The end of the stream alone would not say that this was all of it.
+  #last(): IteratorResult<WriteMessage, undefined> {
+    if (this.#ended) return { done: true, value: undefined };
     this.#ended = true;
     return { done: false, value: { part: { case: "end", value: {} } } };
   }
