@@ -27,7 +27,9 @@ export function translate(ctx: Pick<FilesContext, "complain">, error: unknown): 
   return new ServiceError("SERVICE_UNAVAILABLE", sentence, { metadata: { public: "true" } });
 }
 
+/** What the kernel said, where an error or its cause is of it. */
 function codeOf(error: unknown): string | undefined {
-  const known = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof known === "string" ? known : undefined;
+  if (!(error instanceof Error)) return undefined;
+  const known = "code" in error ? error.code : undefined;
+  return typeof known === "string" ? known : codeOf(error.cause);
 }

@@ -19,6 +19,8 @@ export class Room {
   readonly #capped: boolean;
   readonly #writeId = randomUUID();
   #promised: bigint | undefined;
+  /** How much is asked for ahead the next time. */
+  #ahead = FIRST_STEP;
   #askedAt = 0;
   /** Bytes that are admitted in all. */
   #taken = 0n;
@@ -68,10 +70,11 @@ export class Room {
       if (performance.now() - this.#askedAt > RENEW_MS) await this.#ask(promised);
       return;
     }
-    const ahead = least(most(promised, FIRST_STEP), LAST_STEP);
-    const step = promised + ahead;
-    if (step > bytes && (await this.#tryFor(step))) return;
-    await this.#insist(bytes);
+    const step = promised + this.#ahead;
+    const isAhead = step > bytes && (await this.#tryFor(step));
+    // Near the end of the room less and less, down to what is needed.
+    this.#ahead = isAhead ? least(this.#ahead * 2n, LAST_STEP) : most(this.#ahead / 4n, MIB);
+    if (!isAhead) await this.#insist(bytes);
   }
 
   async #tryFor(bytes: bigint): Promise<boolean> {

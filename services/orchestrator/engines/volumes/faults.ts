@@ -79,5 +79,6 @@ function translated(path: string, error: unknown): unknown {
   if (code === undefined) return error;
   const known = FAULTS[code];
   if (known) return fault(known[0], path, known[1]);
-  return new EngineUnavailable(`the files of volumes cannot be worked with now (${code})`);
+  const sentence = `the files of volumes cannot be worked with now (${code})`;
+  return new EngineUnavailable(sentence, { cause: error });
 }
