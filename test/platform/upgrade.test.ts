@@ -67,6 +67,9 @@ async function fill(): Promise<void> {
   await addSandbox(ORG, "failed", { ephemeral: false });
   await addSandbox(ORG, "running", { ephemeral: false, destroyed: true });
   await addSandbox(OTHER, "stopped", { ephemeral: false, destroyed: true });
+  await database.query(
+    "UPDATE sandbox.sandboxes SET requires = '{mounts.bind, network}' WHERE status = 'stopping' RETURNING id",
+  );
 }
 
 const PHASES: Partial<Record<string, string>> = {
@@ -160,6 +163,23 @@ test("runs of before are metered, each once; what is open is not yet", async () 
       [OTHER, hour],
     ]),
   );
+});
+
+test("every organization has its host volume, and what takes something from one has it written down", async () => {
+  const store = createSandboxStore(database);
+  for (const org of [ORG, OTHER])
+    expect(await store.listVolumes(org)).toMatchObject([
+      { orgId: org, kind: "host", name: null, status: "active", usedBytes: null, labels: {} },
+    ]);
+  const mounted = await database.query(
+    `SELECT s.status, m.name, m.volume_id = (SELECT v.id FROM sandbox.volumes v WHERE v.org_id = s.org_id) AS own
+     FROM sandbox.mounted_volumes m JOIN sandbox.sandboxes s ON s.id = m.sandbox_id`,
+  );
+  expect(mounted).toEqual([{ status: "stopping", name: "", own: true }]);
+  const made = { id: randomUUID(), orgId: ORG, name: "data", capacityGib: 1, labels: {} };
+  expect(await store.createVolume(made, ACTOR)).toMatchObject({ name: "data" });
+  const write = { id: randomUUID(), volumeId: made.id, bytes: 1n };
+  expect(await store.reserveBytes(ORG, write)).toBeUndefined();
 });
 
 test("what was running can be stopped and destroyed, and gives its places back", async () => {

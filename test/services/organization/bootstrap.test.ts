@@ -47,6 +47,16 @@ describe("bootstrap", () => {
     });
   });
 
+  test("makes its host volume with it, once", async () => {
+    await start();
+    await start();
+    const rows = await database.query(
+      `SELECT v.kind, v.created_at = o.created_at AS together FROM sandbox.volumes v
+       JOIN organization.organizations o ON o.id = v.org_id`,
+    );
+    expect(rows).toEqual([{ kind: "host", together: true }]);
+  });
+
   test("writes one audit event, without the key", async () => {
     const { generatedKey = "" } = await start();
     const events = await database.prisma.event.findMany();

@@ -55,6 +55,24 @@ test("of many with one slug at once one is made, the others are told", async () 
       expect(refused).toMatchObject({ reason: "NAME_ALREADY_EXISTS", metadata: { field: "slug" } });
 });
 
+test("every organization has a host volume and a row of its storage, whoever made it and however many tried", async () => {
+  await bench.organization();
+  const rows = await bench.database.query<{ volumes: number; storage: number }>(
+    `SELECT (SELECT count(*)::int FROM sandbox.volumes v WHERE v.org_id = o.id AND v.kind = 'host') AS volumes,
+            (SELECT count(*)::int FROM sandbox.storage s WHERE s.org_id = o.id) AS storage
+     FROM organization.organizations o`,
+  );
+  expect(rows.length).toBeGreaterThan(3);
+  expect(new Set(rows.map((row) => JSON.stringify(row)))).toEqual(
+    new Set(['{"volumes":1,"storage":1}']),
+  );
+  const [strays] = await bench.database.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM sandbox.volumes v
+     WHERE NOT EXISTS (SELECT FROM organization.organizations o WHERE o.id = v.org_id)`,
+  );
+  expect(strays).toEqual({ n: 0 });
+});
+
 test("a name or slug that does not fit is refused by its field", async () => {
   const bad = bench.client.createOrganization({ name: "a\0", slug: "A" });
   const refused = await refusalOf(bad);

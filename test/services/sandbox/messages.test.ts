@@ -1,15 +1,23 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SandboxSpecSchema } from "../../../proto/gen/sandbox/v1/spec_pb.ts";
+import { VolumeKind, VolumeSchema, VolumeStatus } from "../../../proto/gen/sandbox/v1/volume_pb.ts";
+import { UpdateVolumeRequestSchema } from "../../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { canonicalSpec } from "../../../services/sandbox/domain/canonical-spec.ts";
 import type * as domain from "../../../services/sandbox/domain/spec.ts";
 import { RLIMIT_RESOURCES } from "../../../services/sandbox/domain/spec.ts";
+import type { Volume } from "../../../services/sandbox/domain/volume.ts";
 import {
   sealedFromMessage,
   specFromMessage,
   specToMessage,
 } from "../../../services/sandbox/messages/spec.ts";
+import {
+  updateVolumeFromMessage,
+  volumeToMessage,
+} from "../../../services/sandbox/messages/volumes.ts";
 
 const orNull = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: null });
 const int32 = fc.integer({ min: 1, max: 2 ** 31 - 1 });
@@ -32,6 +40,13 @@ const mount: fc.Arbitrary<domain.Mount> = fc.oneof(
     host: fc.constant(""),
     format: fc.constantFrom("qcow2" as const, "raw" as const, "vmdk" as const),
     fstype: orNull(fc.string()),
+  }),
+  fc.record({
+    ...base,
+    type: fc.constant("named" as const),
+    name: fc.constant(""),
+    statVirtualization: fc.constantFrom("strict" as const, "relaxed" as const, "off" as const),
+    hostPermissions: fc.constantFrom("private" as const, "mirror" as const),
   }),
   fc.record({
     ...base,
@@ -246,6 +261,58 @@ test("what a message leaves out has its default", () => {
     lifecycle: { ephemeral: false, idleTimeoutSecs: null, maxDurationSecs: null },
     registry: { mode: "auto" },
   });
+});
+
+const volume: fc.Arbitrary<Volume> = fc.record({
+  id: fc.uuid(),
+  orgId: fc.uuid(),
+  kind: fc.constantFrom("host" as const, "managed" as const),
+  name: orNull(fc.string()),
+  status: fc.constantFrom("active" as const, "deleting" as const),
+  capacityGib: orNull(int32),
+  usedBytes: orNull(fc.bigInt({ min: 0n, max: 2n ** 63n - 1n })),
+  labels: map,
+  createdAt: fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }),
+  updatedAt: fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }),
+});
+
+test("volume -> message -> wire is the same volume", () => {
+  fc.assert(
+    fc.property(volume, (given) => {
+      const bytes = toBinary(VolumeSchema, volumeToMessage(given));
+      const read = fromBinary(VolumeSchema, bytes);
+      const kinds = { [VolumeKind.HOST]: "host", [VolumeKind.MANAGED]: "managed" };
+      const statuses = { [VolumeStatus.ACTIVE]: "active", [VolumeStatus.DELETING]: "deleting" };
+      expect({
+        id: read.id,
+        orgId: read.orgId,
+        kind: kinds[read.kind as keyof typeof kinds],
+        name: read.name ?? null,
+        status: statuses[read.status as keyof typeof statuses],
+        capacityGib: read.capacityGib ?? null,
+        usedBytes: read.usedBytes ?? null,
+        labels: read.labels,
+        createdAt: read.createdAt && timestampDate(read.createdAt),
+        updatedAt: read.updatedAt && timestampDate(read.updatedAt),
+      }).toEqual(given);
+    }),
+  );
+});
+
+test.each([
+  [{}, { capacityGib: undefined, labels: undefined }],
+  [
+    { capacity: {}, labels: {} },
+    { capacityGib: null, labels: {} },
+  ],
+  [
+    { capacity: { gib: 5 }, labels: { values: { a: "b" } } },
+    { capacityGib: 5, labels: { a: "b" } },
+  ],
+])("of a change absent, none and a value are told apart: %j", (given, read) => {
+  const message = create(UpdateVolumeRequestSchema, given);
+  const wire = toBinary(UpdateVolumeRequestSchema, message);
+  expect(updateVolumeFromMessage(fromBinary(UpdateVolumeRequestSchema, wire))).toEqual(read);
 });
 
 test("what is sealed: patches, secret values and sources, inline credentials", () => {

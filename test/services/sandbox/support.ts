@@ -98,18 +98,21 @@ export async function overlap<T>(
   second: () => Promise<T>,
 ): Promise<T> {
   const held = await hold({ database, url }, first);
-  const late = second();
-  late.catch(() => undefined);
-  await expect.poll(() => waiting(database)).toBe(1);
-  await held.commit();
-  return late;
+  try {
+    const late = second();
+    late.catch(() => undefined);
+    await expect.poll(() => waiting(database)).toBe(1);
+    return await held.commit().then(() => late);
+  } finally {
+    await held.end();
+  }
 }
 
 /** Runs `first` in a transaction that commits when it is told to. */
 export async function hold(
   { database, url }: Pick<Bench, "database" | "url">,
   first: (store: Store) => Promise<unknown>,
-): Promise<{ commit(): Promise<void> }> {
+): Promise<{ commit(): Promise<void>; end(): Promise<void> }> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const query: Database["query"] = async (sql, ...values) => (await client.query(sql, values)).rows;
@@ -118,8 +121,8 @@ export async function hold(
   return {
     commit: async () => {
       await client.query("COMMIT");
-      await client.end();
     },
+    end: () => client.end(),
   };
 }
 

@@ -138,6 +138,7 @@ test("a start waits neither for a measurement nor for a change of its volume", a
   expect(started.status).toBe("starting");
   await createSandbox(bench.ctx, caller, mounting("data", { start: true }));
   await held.commit();
+  await held.end();
 });
 
 test("a measurement that met a delete under way begins nothing anew", async () => {

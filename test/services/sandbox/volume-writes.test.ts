@@ -14,7 +14,7 @@ import { startHousekeeping } from "../../../services/sandbox/housekeeping.ts";
 import { createStore } from "../../../services/sandbox/store.ts";
 import { type Random, randomFrom } from "../../support/random.ts";
 import { WRONG_VOLUMES_SQL } from "../../support/volumes.ts";
-import { type Bench, createBench, newTenant, setLimits } from "./support.ts";
+import { type Bench, createBench, newTenant, overlap, setLimits } from "./support.ts";
 
 const SEED = process.env.VOLUMES_SEED ?? "volumes";
 const MIB = 1024n * 1024n;
@@ -185,6 +185,30 @@ test("a delete forgets what was promised of the volume", async () => {
   await settleWrite(bench.ctx, { id: write, bytes: GIB });
   expect(await writesOf(one)).toEqual([]);
   await reserve(caller, two, GIB);
+});
+
+test("a promise that met another one under way waits for it, and finds less room", async () => {
+  const caller = await newTenant(bench.database);
+  const id = await volumeOf(caller, 1);
+  const late = overlap(
+    bench,
+    (store) =>
+      store.reserveBytes(caller.orgId, { id: randomUUID(), volumeId: id, bytes: GIB - 1n }),
+    () => reserve(caller, id, 2n),
+  );
+  await expect(late).rejects.toMatchObject(overQuota("capacity_gib", GIB, GIB - 1n, 2n));
+});
+
+test("a promise that met a measurement under way counts what that found", async () => {
+  const caller = await newTenant(bench.database);
+  await setLimits(bench.database, caller.orgId, { max_total_storage_gib: 1 });
+  const [one, two] = [await volumeOf(caller, null, "one"), await volumeOf(caller, null, "two")];
+  const late = overlap(
+    bench,
+    (store) => store.reportVolumeUse({ volumeId: one, usedBytes: GIB, measuredAt: new Date() }),
+    () => reserve(caller, two, 1n),
+  );
+  await expect(late).rejects.toMatchObject(overQuota("max_total_storage_gib", GIB, GIB, 1n));
 });
 
 test("hundreds at once through two stores: what is promised is never more than the capacity", async () => {
