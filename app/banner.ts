@@ -54,8 +54,9 @@ export function policiesOf({ network }: ChosenEngine): string | undefined {
 }
 
 /** What the operator of this engine must not miss, in lines; none: nothing. */
-export function warningOf({ engine, network }: ChosenEngine): string[] {
-  const lines = textOf(engine.name, network).map((line) => `  WARNING  ${line}`);
+export function warningOf({ engine, network, volumes }: ChosenEngine): string[] {
+  const texts = [...textOf(engine.name, network), ...textOfVolumes(volumes)];
+  const lines = texts.map((line) => `  WARNING  ${line}`);
   return lines.map((line) => styleText(["bold", "red"], line));
 }
 
@@ -78,6 +79,14 @@ function textOf(engine: string, network: ChosenEngine["network"]): string[] {
     default:
       return [];
   }
+}
+
+function textOfVolumes(volumes: ChosenEngine["volumes"]): string[] {
+  if (volumes?.possible !== false) return [];
+  return [
+    `NO SANDBOX CAN MOUNT VOLUMES: they cannot be mounted here: ${volumes.why}.`,
+    "It takes root, a local Docker socket whose daemon sees DATA_DIR, and the program mount (util-linux).",
+  ];
 }
 
 /** Works when pasted into a shell on this machine, as often as it is. */

@@ -7,6 +7,7 @@ import {
   createDockerEngine,
   type DockerEngine,
 } from "../services/orchestrator/engines/docker/docker-engine.ts";
+import type { Mounting } from "../services/orchestrator/engines/docker/mounts/keeper.ts";
 import { type Engine, EngineUnavailable } from "../services/orchestrator/engines/engine.ts";
 import { createSimulatedEngine } from "../services/orchestrator/engines/simulated.ts";
 import type { VolumeStore } from "../services/orchestrator/engines/volume-store.ts";
@@ -24,6 +25,8 @@ export interface ChosenEngine {
   why: string;
   /** How network policies are kept; undefined: nothing runs that could break one. */
   network: NetworkEnforcement | undefined;
+  /** Whether sandboxes can have volumes; undefined: nothing runs that could. */
+  volumes?: Mounting;
 }
 
 export interface NetworkEnforcement {
@@ -58,8 +61,9 @@ export async function chooseEngine(
     if (docker.runtime !== undefined) await checkRuntime(docker, docker.runtime);
     const installationId = await createStore(database).installationId();
     const engine = createDockerEngine({ installationId, docker, log, volumes });
-    // Before its features are published, of which this is a part.
-    return { engine, why, network: await enforcementOf(engine, config) };
+    // Before its features are published, of which these are a part.
+    const network = await enforcementOf(engine, config);
+    return { engine, why, network, volumes: await tried(engine.mounting) };
   }
   if (config.choice === "docker") throw new StartupError(`ENGINE=docker, but ${why}`);
   if (await hasRunOn("docker", database))
@@ -82,9 +86,13 @@ async function enforcementOf(
 ): Promise<NetworkEnforcement> {
   if (config.dockerNetworkPolicy === "unenforced")
     return { state: "accepted", why: "DOCKER_NETWORK_POLICY=unenforced" };
+  const { enforced, why } = await tried(engine.enforcement);
+  return { state: enforced ? "enforced" : "impossible", why };
+}
+
+async function tried<T>(look: () => Promise<T>): Promise<T> {
   try {
-    const { enforced, why } = await engine.enforcement();
-    return { state: enforced ? "enforced" : "impossible", why };
+    return await look();
   } catch (error) {
     if (!(error instanceof EngineUnavailable)) throw error;
     // Nothing is known then, and to publish that as impossible would refuse sandboxes that can be had.

@@ -15,19 +15,28 @@ import { type Check, type Facts, fail, ok, type Subject, skip, warn } from "./ch
 const LIMIT_MS = 3_000;
 const NONE = "simulated";
 
-/** What runs machines, and whether network policies can be kept. */
+/** What runs machines, and whether network policies can be kept and volumes mounted. */
 export async function askEngine({ config: { engine }, facts }: Subject): Promise<Check[]> {
   const mend = "set ENGINE=docker for real sandboxes";
   if (engine.choice === NONE)
     return [
       warn("engine", "ENGINE=simulated: nothing really runs", mend),
       skip("network policies", "nothing runs"),
+      skip("volumes", "nothing runs"),
     ];
   const docker = { host: engine.dockerHost };
   const { ok: answers, why } = await probeDocker(docker);
   if (!answers)
-    return [ofAbsent(engine, why, facts), skip("network policies", "Docker does not answer")];
-  return [await askDocker(docker, engine, why), askPolicies(engine, facts)];
+    return [
+      ofAbsent(engine, why, facts),
+      skip("network policies", "Docker does not answer"),
+      skip("volumes", "Docker does not answer"),
+    ];
+  return [
+    await askDocker(docker, engine, why),
+    askPolicies(engine, facts),
+    askVolumes(engine, facts),
+  ];
 }
 
 function ofAbsent({ choice }: EngineConfig, why: string, { engines = [] }: Facts): Check {
@@ -66,16 +75,33 @@ function askPolicies(engine: EngineConfig, { leader }: Facts): Check {
       return ok(name, "the orchestrator enforces them");
     return fail(name, "the orchestrator cannot enforce them: no sandbox can have a network", mend);
   }
-  const obstacle = obstacleOf(engine.dockerHost ?? defaultDockerHost());
+  const obstacle = obstacleOf(engine, ["nft", "nsenter"]);
   if (obstacle) return warn(name, `they cannot be enforced from here: ${obstacle}`, mend);
   return ok(name, "what it takes is here; an orchestrator tries it out when it starts");
 }
 
-function obstacleOf(dockerHost: string): string | undefined {
+/** The same of volumes in sandboxes. */
+function askVolumes(engine: EngineConfig, { leader }: Facts): Check {
+  const name = "volumes";
+  const mend =
+    "run Sandgate as root on the machine of its Docker, which has to see DATA_DIR, with the program mount";
+  if (leader?.engine === "docker") {
+    if (leader.features.includes("mounts.named")) return ok(name, "sandboxes can mount them");
+    return warn(name, "the orchestrator cannot mount them: no sandbox can have one", mend);
+  }
+  const obstacle = obstacleOf(engine, ["mount"]);
+  if (obstacle) return warn(name, `they cannot be mounted from here: ${obstacle}`, mend);
+  return ok(name, "what it takes is here; an orchestrator tries it out when it starts");
+}
+
+function obstacleOf(
+  { dockerHost = defaultDockerHost() }: EngineConfig,
+  programs: readonly string[],
+): string | undefined {
   if (process.platform !== "linux") return "this is not Linux";
   if (!dockerHost.startsWith("unix:")) return "Docker is not reached by a socket of this machine";
   if (process.getuid?.() !== 0) return "this user is not root";
-  const missing = ["nft", "nsenter"].filter((program) => !isOnPath(program));
+  const missing = programs.filter((program) => !isOnPath(program));
   return missing.length > 0 ? `there is no program ${missing.join(", ")}` : undefined;
 }
 

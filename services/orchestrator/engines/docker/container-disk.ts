@@ -48,18 +48,6 @@ export async function sizeAt(
   return (await rawStat(container, path, limits))?.size;
 }
 
-/** A disk without what is in directories that something is mounted on once the container runs. */
-export function withMounts(disk: Disk, mounts: readonly string[]): Disk {
-  const isHidden = (path: string) => mounts.some((top) => path.startsWith(`${top}/`));
-  return {
-    async stat(path) {
-      const file = await disk.stat(path);
-      return file && !isHidden(file.path) ? file : undefined;
-    },
-    interpreter: (path) => disk.interpreter(path),
-  };
-}
-
 async function statPath(
   container: Docker.Container,
   path: string,

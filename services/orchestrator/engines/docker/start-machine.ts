@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { type Allocation, EngineFailure, EngineUnavailable } from "../engine.ts";
 import { callAllowing, DockerError } from "./call.ts";
-import { containerDisk, withMounts } from "./container-disk.ts";
+import { containerDisk } from "./container-disk.ts";
 import type { DockerContext } from "./context.ts";
 import { createDirectMachine, createMachine } from "./create-machine.ts";
 import { type Disk, whyNotRunnable } from "./find-program.ts";
@@ -11,7 +11,8 @@ import { openGate } from "./gate/open-gate.ts";
 import { findInit, isMadeWith, programsOf } from "./init.ts";
 import { inspectMachine, type Machine, machineLog } from "./machines.ts";
 import { checkSources } from "./mounts/machine-mounts.ts";
-import { hasVolumes } from "./mounts/plan.ts";
+import { mountedDisk } from "./mounts/mounted-disk.ts";
+import { dockerTmpfs, hasVolumes } from "./mounts/plan.ts";
 import { joinNetwork } from "./network.ts";
 import { needsPreparation } from "./patches/steps.ts";
 import { isUpUnseen, startFault } from "./start-faults.ts";
@@ -78,8 +79,9 @@ function diskOf(
   const { spec } = allocation;
   const own = containerDisk(ctx.docker.getContainer(containerId), { signal });
   const isFresh = container.State.Status === "created" && !needsPreparation(allocation);
-  const tmpfs = spec.mounts.filter(({ type }) => type === "tmpfs").map(({ guest }) => guest);
-  return withMounts(isFresh ? ctx.disks.of(container.Image, own) : own, tmpfs);
+  const tmpfs = dockerTmpfs(spec).map(({ guest }) => guest);
+  const disk = isFresh ? ctx.disks.of(container.Image, own) : own;
+  return mountedDisk(disk, tmpfs, allocation, ctx.volumes);
 }
 
 // Whether an image has a shell shows only in a container made from it.

@@ -203,7 +203,9 @@ async function clearStage({ first, root }: Held, plan: readonly PlannedMount[]):
   } finally {
     await stage.close();
   }
-  if (await isStaged(first)) throw new Error("volumes could not be taken from their stage");
+  const stages = volumesOf(plan).map(stageOf);
+  if ((await mountsOf(first)).some(({ at }) => stages.includes(at)))
+    throw new Error("volumes could not be taken from their stage");
 }
 
 async function mountsOf(first: HostProcess): Promise<MountEntry[]> {
