@@ -303,5 +303,7 @@ test("what files hold can be read in them alone, and not where they were removed
   expect(find(CONTENTS, await readTables(await databaseUrl()))).toEqual([]);
   expect(find(CONTENTS, answers)).toEqual([]);
   const found = async () => find(CONTENTS, await readFiles(dataDir));
-  await expect.poll(found, SLOW).toEqual([expect.stringMatching(/^kept: volumes\/.*\/files\/kept$/)]);
+  await expect
+    .poll(found, SLOW)
+    .toEqual([expect.stringMatching(/^kept: volumes\/.*\/files\/kept$/)]);
 });

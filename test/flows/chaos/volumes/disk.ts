@@ -20,6 +20,8 @@ export interface Disk {
   strays: string[];
 }
 
+/** Whose volume an engine tries out what it can mount. */
+const NOBODY = "00000000-0000-0000-0000-000000000000";
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** @param root the folder of volumes, which may not be there yet */
@@ -27,7 +29,7 @@ export async function readDisk(root: string): Promise<Disk> {
   const volumes: DiskVolume[] = [];
   const strays: string[] = [];
   for (const orgId of await namesIn(root)) {
-    if (orgId === MARK_FILE) continue;
+    if (orgId === MARK_FILE || orgId === NOBODY) continue;
     for (const id of UUID.test(orgId) ? await namesIn(join(root, orgId)) : [""]) {
       const folder = join(root, orgId, id);
       if (await isTombstone(folder)) continue;
@@ -62,7 +64,7 @@ async function volumeOf(
 /** What is left in the place of a removed volume, so that no late request makes it anew. */
 async function isTombstone(path: string): Promise<boolean> {
   const stats = await lstat(path).catch(() => undefined);
-  return stats !== undefined && stats.isFile() && stats.size === 0;
+  return stats?.isFile() === true && stats.size === 0;
 }
 
 interface Found {
