@@ -1,6 +1,6 @@
 import type { BigIntStats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
-import { bytesOf, ownershipOf, secondsOf } from "./info.ts";
+import { bytesOf, forUtimes, ownershipOf } from "./info.ts";
 import { CHUNK, openContent, writeAllAt } from "./read.ts";
 
 const ZEROS = Buffer.alloc(CHUNK);
@@ -27,7 +27,7 @@ export async function copyFile(
     const stats = await file.stat({ bigint: true });
     await target.truncate(Number(await copyContent(file, stats, target, job)));
     await keepOwnership(target, stats);
-    await target.utimes(secondsOf(stats.atimeNs), secondsOf(stats.mtimeNs));
+    await target.utimes(forUtimes(stats.atimeNs), forUtimes(stats.mtimeNs));
   } finally {
     await file.close();
   }

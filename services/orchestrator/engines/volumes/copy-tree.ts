@@ -12,7 +12,7 @@ import {
 } from "node:fs/promises";
 import { type CopyJob, copyFile } from "./copy-file.ts";
 import { isCode } from "./faults.ts";
-import { ownershipOf, secondsOf } from "./info.ts";
+import { forUtimes, ownershipOf } from "./info.ts";
 import { Ladder } from "./ladder.ts";
 import type { OpenVolume } from "./layout.ts";
 import { at, CREATE, type Entry, itself, openDirectory, openPlace, readLink } from "./place.ts";
@@ -68,7 +68,7 @@ async function keepAttributes(directory: FileHandle, stats: BigIntStats | undefi
   const own = ownershipOf(await directory.stat({ bigint: true }));
   if (uid !== own.uid || gid !== own.gid) await chown(itself(directory), uid, gid);
   await chmod(itself(directory), mode);
-  await utimes(itself(directory), secondsOf(stats.atimeNs), secondsOf(stats.mtimeNs));
+  await utimes(itself(directory), forUtimes(stats.atimeNs), forUtimes(stats.mtimeNs));
 }
 
 /** Copies what is no directory. @returns whether it is one */
@@ -110,5 +110,5 @@ async function copyLink(target: Buffer, path: Buffer, stats: BigIntStats): Promi
   await symlink(target, path);
   const { uid, gid } = ownershipOf(stats);
   if (uid !== 0 || gid !== 0) await lchown(path, uid, gid);
-  await lutimes(path, secondsOf(stats.atimeNs), secondsOf(stats.mtimeNs));
+  await lutimes(path, forUtimes(stats.atimeNs), forUtimes(stats.mtimeNs));
 }

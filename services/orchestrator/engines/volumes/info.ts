@@ -42,9 +42,9 @@ export function bytesOf({ size, blocks }: BigIntStats): bigint {
   return kept < size ? kept : size;
 }
 
-/** As utimes takes it, to less than a microsecond. Pure. */
-export function secondsOf(ns: bigint): number {
-  return Number(ns) / 1e9;
+/** As utimes takes it: to less than a microsecond, or before 1970, where it takes no numbers, to a millisecond. Pure. */
+export function forUtimes(ns: bigint): number | Date {
+  return ns < 0n ? dateOf(ns) : Number(ns) / 1e9;
 }
 
 function timesOf({ atimeNs, mtimeNs, birthtimeNs }: BigIntStats) {

@@ -8,8 +8,8 @@ import { again, makeDirectoryIn, openPlace, readLink } from "./place.ts";
 
 /** As Linux has it. */
 const MOST_LINKS = 40;
-/** Names that are looked at, those in links included; a path has 2,048 at most. Nobody keeps us at it for long. */
-const MOST_TURNS = 4_000;
+/** Looks at a name, those in links included; a path has 2,048 at most. Nobody keeps us at it for long. */
+const MOST_TURNS = 6_000;
 
 export interface ResolveOptions {
   /** Whether a link at the end is followed; `never`: a link anywhere is a conflict. */

@@ -11,7 +11,7 @@ import { type Entry, entriesOf } from "./place.ts";
 export type Step =
   | { kind: "entered"; directory: FileHandle }
   | { kind: "entries"; directory: FileHandle; entries: Entry[]; below(name: Buffer): void }
-  | { kind: "left"; directory(): Promise<FileHandle> };
+  | { kind: "left" };
 
 /**
  * All directories from where a ladder stands, parents first. One that is gone, or no directory any more, when its turn comes
@@ -34,7 +34,7 @@ export async function* traverse(ladder: Ladder, signal: AbortSignal): AsyncGener
       continue;
     }
     directory = undefined;
-    yield { kind: "left", directory: () => ladder.here() };
+    yield { kind: "left" };
     levels.pop();
     if (levels.length === 0) return;
     await ladder.up();

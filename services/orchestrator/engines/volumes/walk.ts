@@ -3,7 +3,7 @@ import type { BigIntStats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import type { VolumeKey } from "../volume-store.ts";
 import type { TreeEntry } from "./directory-volumes.ts";
-import { fault, isCode } from "./faults.ts";
+import { fault, guardedEach, isCode } from "./faults.ts";
 import { ownershipOf } from "./info.ts";
 import { Ladder } from "./ladder.ts";
 import type { Layout, OpenVolume } from "./layout.ts";
@@ -86,7 +86,8 @@ function leaf(walk: Walk, names: readonly Buffer[], { stats, target }: Leaf): Tr
 
 function fileAt(walk: Walk, names: readonly Buffer[], stats: BigIntStats): TreeEntry {
   const { size } = stats;
-  const content = () => contentOf(walk, names, size);
+  const path = shownPath([...walk.root, ...names]);
+  const content = () => guardedEach(path, () => contentOf(walk, names, path, size));
   return {
     names: textOf(walk, names),
     entry: { kind: "file", ...ownershipOf(stats), size, content },
@@ -97,10 +98,10 @@ function fileAt(walk: Walk, names: readonly Buffer[], stats: BigIntStats): TreeE
 async function* contentOf(
   { layout, key, root }: Walk,
   below: readonly Buffer[],
+  path: string,
   length: bigint,
 ): AsyncGenerator<Uint8Array> {
   const names = [...root, ...below];
-  const path = shownPath(names);
   const file = await openAgain(layout, key, names, path);
   yield* new Reading(file, path, { offset: 0n, length }).content();
 }

@@ -66,10 +66,11 @@ async function putInPlace(
   await using place = await resolve(volume, names, path, { links: "follow", make: true });
   checkReplaceable(place, path);
   await takeOver(file, place);
-  await moveTo(staged.path, place, path);
-  staged.placed();
+  // From then on a sandbox may change it.
   const info = infoOf(pathOf(names, place), await file.stat({ bigint: true }));
   if (!info) throw new Error("a file has become something else");
+  await moveTo(staged.path, place, path);
+  staged.placed();
   return info;
 }
 
