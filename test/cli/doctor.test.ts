@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -203,4 +203,26 @@ describe("a database that is not of this version", () => {
     expect(found.organizations).toBe("warn: there is none");
     await database.close();
   });
+});
+
+test("the folder of volumes has to be there, and to be this installation's", async () => {
+  const volumesDir = join(program.dataDir, "volumes");
+  const seen = async (more: Record<string, string> = {}) => (await examine(more)).found.volumes;
+  expect(await seen()).toMatch(/^skip: .*volumes \(VOLUMES_DIR\) does not exist yet/);
+  const mark = "019a7c1e-0000-7000-8000-0000000000aa";
+  const set = (value: string) => `UPDATE orchestrator.installation SET volumes_mark = ${value}`;
+  await whileRows(set(`'${mark}'`), set("NULL"), async () => {
+    expect(await seen()).toMatch(/^fail: .* is not the folder .*: it does not exist$/);
+    await mkdir(volumesDir);
+    expect(await seen()).toMatch(/^fail: .* is not the folder .*: it bears no mark$/);
+    await writeFile(join(volumesDir, ".sandgate-volumes"), `${mark}\n`);
+    const { found } = await examine();
+    expect(found.volumes).toBe(
+      `ok: ${volumesDir} can be read and written, and is this installation's`,
+    );
+    expect(found["volumes' disk space"]).toMatch(/GiB are free/);
+    await writeFile(join(volumesDir, ".sandgate-volumes"), "another\n");
+    expect(await seen()).toMatch(/^fail: .*: it bears the mark of another one$/);
+  });
+  await rm(volumesDir, { recursive: true });
 });

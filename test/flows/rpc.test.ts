@@ -8,20 +8,25 @@ import { freePort, image, type Program, startProgram } from "../support/program.
 let program: Program;
 let client: Client;
 let methods: ServiceDefinition;
+let fileMethods: ServiceDefinition;
 let metadata: Metadata;
 
 beforeAll(async () => {
   const port = await freePort();
   program = await startProgram({ RPC_PORT: String(port) });
   client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
-  const definition = await load("sandbox/v1/sandbox_service.proto", {
+  const files = ["sandbox/v1/sandbox_service.proto", "sandbox/v1/volume_service.proto"];
+  const definition = await load([...files, "orchestrator/v1/volume_file_service.proto"], {
     includeDirs: ["proto", "third_party"],
     keepCase: true,
     enums: String,
     longs: String,
+    oneofs: true,
   });
   // Of what the loader returns, names of services stand for services.
-  methods = definition["sandbox.v1.SandboxService"] as ServiceDefinition;
+  const service = (name: string) => definition[name] as ServiceDefinition;
+  methods = { ...service("sandbox.v1.SandboxService"), ...service("sandbox.v1.VolumeService") };
+  fileMethods = service("orchestrator.v1.VolumeFileService");
   const { body } = await program.api("GET", "/v1/me/org");
   const token = await readFile(join(program.dataDir, "service-token"), "utf8");
   metadata = new Metadata();
@@ -78,4 +83,50 @@ test("refusals carry their code, and a caller without the token learns nothing",
   await expect(
     call("GetSandbox", { key: { name: "by-rest" } }, new Metadata()),
   ).rejects.toMatchObject({ code: status.UNAUTHENTICATED });
+});
+
+test("a gRPC client sends a file and receives it, as streams", async () => {
+  // Whatever the loader knows of it.
+  const { volume } = (await call("GetHostVolume", {})) as { volume: { id: string } };
+  const target = { volume_id: volume.id, path: "/by/grpc" };
+  const pieces = Array.from({ length: 8 }, (_, i) => Buffer.alloc(256 * 1024, i));
+  const { WriteFile: write, ReadFile: read } = fileMethods;
+  if (!write || !read) throw new Error("no methods of files");
+  const answer = Promise.withResolvers<unknown>();
+  const sending = client.makeClientStreamRequest(
+    write.path,
+    write.requestSerialize,
+    write.responseDeserialize,
+    metadata,
+    (error, given) => (error ? answer.reject(error) : answer.resolve(given)),
+  );
+  sending.write({ target });
+  for (const data of pieces) sending.write({ data });
+  sending.write({ end: {} });
+  sending.end();
+  expect(await answer.promise).toMatchObject({
+    info: { path: "/by/grpc", kind: "FILE_KIND_FILE", size: String(2 ** 21) },
+  });
+  const receiving = client.makeServerStreamRequest(
+    read.path,
+    read.requestSerialize,
+    read.responseDeserialize,
+    { ...target, offset: 256 * 1024 },
+    metadata,
+  );
+  const received: Buffer[] = [];
+  for await (const { part, data } of receiving) if (part === "data") received.push(data);
+  expect(Buffer.concat(received).equals(Buffer.concat(pieces.slice(1)))).toBe(true);
+  const missing = { volume_id: volume.id, path: "/nothing" };
+  const refused = client.makeServerStreamRequest(
+    read.path,
+    read.requestSerialize,
+    read.responseDeserialize,
+    missing,
+    metadata,
+  );
+  const drained = async () => {
+    for await (const _ of refused);
+  };
+  await expect(drained()).rejects.toMatchObject({ code: status.NOT_FOUND });
 });

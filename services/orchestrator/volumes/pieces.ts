@@ -1,25 +1,28 @@
-const KIB = 1024;
-const LEAST = 256 * KIB;
-const MOST = 1024 * KIB;
+/**
+ * Larger ones cost more than they save: whoever reads them from a socket puts them together from frames of 16 KiB, and
+ * copies what it has with each.
+ */
+const PIECE = 256 * 1024;
 
-/** The same bytes in pieces of 256 KiB to 1 MiB, the last one shorter: few messages, none of them large. */
+/** The same bytes in pieces of 256 KiB, the last one shorter; copied only where they come in smaller ones. */
 export async function* inPieces(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let gathered: Uint8Array[] = [];
+  let held: Uint8Array[] = [];
   let size = 0;
-  const flush = () => {
-    const piece =
-      gathered.length === 1 && gathered[0] ? gathered[0] : Buffer.concat(gathered, size);
-    gathered = [];
-    size = 0;
-    return piece;
-  };
   for await (const chunk of content)
-    for (let at = 0; at < chunk.length; at += MOST) {
-      const part = chunk.subarray(at, at + MOST);
-      if (size + part.length > MOST) yield flush();
-      gathered.push(part);
+    for (let at = 0; at < chunk.length; ) {
+      const part = chunk.subarray(at, at + PIECE - size);
+      held.push(part);
       size += part.length;
-      if (size >= LEAST) yield flush();
+      at += part.length;
+      if (size < PIECE) continue;
+      yield together(held, size);
+      held = [];
+      size = 0;
     }
-  if (size > 0) yield flush();
+  if (size > 0) yield together(held, size);
+}
+
+function together(parts: readonly Uint8Array[], size: number): Uint8Array {
+  const [first] = parts;
+  return first?.length === size ? first : Buffer.concat(parts, size);
 }

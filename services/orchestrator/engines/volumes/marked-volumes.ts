@@ -52,8 +52,14 @@ export function markVolumes(
   };
   return {
     files: checkedFiles,
-    remove: checked(volumes.remove.bind(volumes)),
-    measure: checked(volumes.measure.bind(volumes)),
+    // Where nothing was ever put there is nothing to look at, and the folder is left to whoever uses it first.
+    remove: async (...of) => {
+      if (await mark.isMade()) await checked(volumes.remove.bind(volumes))(...of);
+    },
+    measure: async (...of) =>
+      (await mark.isMade())
+        ? checked(volumes.measure.bind(volumes))(...of)
+        : { bytes: 0n, entries: 0 },
     directory: checked(volumes.directory.bind(volumes)),
     locate: checked(volumes.locate.bind(volumes)),
     makeMountPoint: checked(volumes.makeMountPoint.bind(volumes)),
@@ -85,8 +91,17 @@ class FolderMark {
     return this.#looking;
   }
 
-  async #look(): Promise<void> {
-    try {
+  /** Whether there is one, here or on record. @throws EngineTrouble */
+  async isMade(): Promise<boolean> {
+    if (this.#seen !== undefined) return true;
+    return this.#guarded(
+      async () =>
+        (await this.#record.read()) !== null || (await readMark(this.#path)) !== undefined,
+    );
+  }
+
+  #look(): Promise<void> {
+    return this.#guarded(async () => {
       const written = await this.#record.read();
       // One that is there and not written down is of a try that was broken off.
       const expected =
@@ -95,6 +110,12 @@ class FolderMark {
       const found = await readMark(this.#path);
       if (found !== expected) throw this.#foreign(found);
       this.#seen = is;
+    });
+  }
+
+  async #guarded<T>(look: () => Promise<T>): Promise<T> {
+    try {
+      return await look();
     } catch (error) {
       if (error instanceof EngineTrouble) throw error;
       const cause = { cause: error };
