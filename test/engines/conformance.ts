@@ -7,6 +7,7 @@ import {
 } from "../../services/orchestrator/engines/engine.ts";
 import { allocate, nextStart, UNHURRIED } from "./allocations.ts";
 import { describeLogs } from "./logs-conformance.ts";
+import { describeMounts } from "./mounts-conformance.ts";
 
 /** An engine under test, and what has to be arranged differently for each. */
 export interface EngineHarness {
@@ -19,6 +20,8 @@ export interface EngineHarness {
   thatClings(allocation: Allocation): Allocation;
   /** Starts a machine that writes what WRITTEN says, in that order within each stream, and goes on. */
   startWriting(allocation: Allocation): Promise<Instance>;
+  /** Runs a shell script in a machine. Undefined: nothing runs there. @returns what it said, trimmed */
+  shell?(allocation: Allocation, script: string): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -187,6 +190,8 @@ export function describeConformance(setUp: () => Promise<EngineHarness>): void {
   });
 
   describe("logs", () => describeLogs(() => harness, mine));
+
+  describe("volumes", () => describeMounts(() => harness, mine));
 
   it("lists a machine that ended by itself", async () => {
     const allocation = harness.thatEnds(allocate());

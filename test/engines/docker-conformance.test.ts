@@ -2,19 +2,21 @@ import type { Allocation } from "../../services/orchestrator/engines/engine.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES } from "../support/images.ts";
 import { describeConformance } from "./conformance.ts";
-import { useDocker } from "./docker-harness.ts";
+import { useVolumes } from "./docker-volume-harness.ts";
 import { WRITTEN } from "./logs-conformance.ts";
 
 describeWithDocker("docker engine: conformance", ({ host }) => {
-  const { engine, start } = useDocker(host, [IMAGES.busybox, IMAGES.noShell]);
+  const { engine, start, run } = useVolumes(host, [IMAGES.busybox, IMAGES.noShell], []);
   describeConformance(async () => ({
-    engine,
+    // On which what it claims depends.
+    engine: await engine.mounting().then(() => engine),
     // Its command is the machine.
     thatEnds: (allocation) => withSpec(allocation, { image: IMAGES.noShell.name, cmd: ["0.2"] }),
     thatFails: (allocation) => withSpec(allocation, { cmd: ["no-such-program"] }),
     thatClings: (allocation) =>
       withSpec(allocation, { cmd: ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"] }),
     startWriting: (allocation) => start(withSpec(allocation, { cmd: ["sh", "-c", WRITE] })),
+    shell: (allocation, script) => run(allocation, "sh", "-c", script),
     close: async () => undefined,
   }));
 });

@@ -7,9 +7,10 @@ import { afterAll, beforeAll } from "vitest";
 import { connectDocker } from "../../services/orchestrator/engines/docker/connect.ts";
 import {
   createDockerEngine,
+  type DockerEngine,
   type DockerEngineOptions,
 } from "../../services/orchestrator/engines/docker/docker-engine.ts";
-import type { Allocation, Engine, Instance } from "../../services/orchestrator/engines/engine.ts";
+import type { Allocation, Instance } from "../../services/orchestrator/engines/engine.ts";
 import type { DirectoryVolumes } from "../../services/orchestrator/engines/volumes/directory-volumes.ts";
 import { loadImage, type TestImage } from "../support/images.ts";
 import { UNHURRIED } from "./allocations.ts";
@@ -20,7 +21,7 @@ export const SILENT = pino({ level: "silent" });
 export interface DockerHarness {
   installationId: string;
   docker: Docker;
-  engine: Engine;
+  engine: DockerEngine;
   start(allocation: Allocation): Promise<Instance>;
   /** The container that the sandbox has under its settled name. */
   container(allocation: Allocation): Docker.Container;

@@ -1,5 +1,6 @@
 import { mkdir, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { v7 as uuid } from "uuid";
 import { expect, it } from "vitest";
 import { HostProcess } from "../../services/orchestrator/engines/docker/gate/held-process.ts";
@@ -20,15 +21,26 @@ describeWithDocker("docker engine: a volume that is changed while it is mounted"
   const { docker, engine, start, run, folder, sandbox, volumes, orgId, root } = harness;
   const hostId = sandbox([]).volumes[""]?.volumeId ?? "";
 
-  /** Turns `a` of a volume from a directory into links that lead out, and back, as fast as it goes, until it is stopped. */
+  /** Turns `a` of a volume from a directory into links that lead elsewhere, and back, until it is stopped. */
   function turning(volume: string, secret: string) {
     const [a, aside] = [join(volume, "a"), join(volume, "aside")];
-    const targets = [secret, "/etc", "/", "/dev", "/proc/self/root", "..", `../../../..${secret}`];
+    const targets = [
+      "/other",
+      secret,
+      "../other",
+      "/",
+      "/other",
+      `../../..${secret}`,
+      "/proc/self/root",
+    ];
     let on = true;
     const turned = (async () => {
-      for (let i = 0; on; i = (i + 1) % targets.length) {
+      for (let i = 0; on; i += 1) {
+        // For ever different times, so that each moment of a start is met.
+        await sleep(i % 23);
         await rename(a, aside);
-        await symlink(targets[i] ?? "", a);
+        await symlink(targets[i % targets.length] ?? "", a);
+        await sleep(i % 7);
         await rm(a);
         await rename(aside, a);
       }
@@ -81,6 +93,9 @@ describeWithDocker("docker engine: a volume that is changed while it is mounted"
     const { Pid } = (await container.inspect()).State;
     const first = await HostProcess.of(Pid);
     const inside = (path: string) => readdir(`/proc/${Pid}/root${path}`);
+    // Of the sandbox's own disk, but not what it asked for.
+    await mkdir(`/proc/${Pid}/root/other/b/wrong`, { recursive: true });
+    await mkdir(`/proc/${Pid}/root/other/t`);
     const before = await Promise.all(["/", "/etc", "/dev"].map(inside));
     try {
       const stop = turning(volume, secret);

@@ -162,15 +162,17 @@ describe("a plan of patches", () => {
     ["its path is too deep", {}, write("/a".repeat(300), "x")],
     ["its path has a name that is too long", {}, write(`/a/${"é".repeat(128)}/b`, "x")],
     ['"/l" leads to the root', { "/l": link("/") }, { kind: "mkdir", path: "/l", mode: 0o700 }],
-    [
-      "copies from the host volume, and there are no volumes yet",
-      {},
-      { kind: "copy_dir", src: "/a", dst: "/b", replace: false },
-    ],
   ])("%s", async (message, before, patch) => {
     const steps = stepsOf([{ kind: "mkdir", path: "/fine", mode: null }, patch]);
     const planned = planPatches(steps, filesOf(disk(before)));
     await expect(planned).rejects.toThrow(new EngineFailure(`patches[1]: ${message}`));
+  });
+
+  it("copies nothing where there is no host volume", async () => {
+    const copy: Patch = { kind: "copy_dir", src: "/a", dst: "/b", replace: false };
+    await expect(planPatches(stepsOf([copy]), filesOf(disk({})))).rejects.toThrow(
+      new EngineFailure("patches[0].src: there is no host volume to copy from"),
+    );
   });
 
   it("comes to the same as the patches one after the other", async () => {

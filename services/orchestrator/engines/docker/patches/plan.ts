@@ -26,6 +26,8 @@ const MOST_COPIED = 100_000;
 export interface Surroundings {
   /** Why a path is none that patches can change, as the end of a sentence. */
   whyOutOfReach?: (path: string) => string | undefined;
+  /** Where something is mounted over the disk. */
+  mountPoints?: readonly string[];
   /** Undefined: there is nothing to copy from. */
   copies?: CopySource | undefined;
 }
@@ -97,43 +99,56 @@ class Planner {
     await this.#makeParents(at);
     if (!replace && (await this.#overlay.look(at)))
       throw this.#failure(`${quote(path)} is there already; it needs replace: true`);
-    this.#overlay.put(at, change);
+    this.#put(at, change);
     return at;
   }
 
   async #copyFile({ src, dst, mode, replace }: Patch & { kind: "copy_file" }): Promise<void> {
-    const { change } = await this.#first(src, "file");
-    await this.#place(dst, replace, { ...change, mode: mode ?? change.mode });
+    const source = this.#source(src);
+    try {
+      const change = await this.#next(source, src, "file");
+      await this.#place(dst, replace, { ...change, mode: mode ?? change.mode });
+    } finally {
+      await source.return?.();
+    }
   }
 
   async #copyDirectory({ src, dst, replace }: Patch & { kind: "copy_dir" }): Promise<void> {
-    const { change, rest } = await this.#first(src, "directory");
-    const at = await this.#place(dst, replace, change);
-    let copied = 0;
-    for await (const { names, change } of rest) {
-      copied += 1;
-      if (copied > MOST_COPIED)
-        throw this.#failure(`${quote(src)} holds more than ${MOST_COPIED} files`, ".src");
-      this.#overlay.put(this.#mustReach([...at, ...names]), change);
+    const source = this.#source(src);
+    try {
+      const at = await this.#place(dst, replace, await this.#next(source, src, "directory"));
+      await this.#copyBelow(at, source, src);
+    } finally {
+      await source.return?.();
     }
   }
 
-  /** What is at a source, and what is below it. */
-  async #first<K extends "file" | "directory">(
-    src: string,
-    kind: K,
-  ): Promise<{ change: Change & { kind: K }; rest: AsyncIterable<CopiedEntry> }> {
+  async #copyBelow(at: Names, source: AsyncIterator<CopiedEntry>, src: string): Promise<void> {
+    for (let copied = 1; ; copied += 1) {
+      const { done, value } = await source.next();
+      if (done) return;
+      if (copied > MOST_COPIED)
+        throw this.#failure(`${quote(src)} holds more than ${MOST_COPIED} files`, ".src");
+      this.#put(this.#mustReach([...at, ...value.names]), value.change);
+    }
+  }
+
+  #source(src: string): AsyncIterator<CopiedEntry> {
     const { copies } = this.#surroundings;
     if (!copies) throw this.#failure("there is no host volume to copy from", ".src");
-    const rest = copies.walk(src, `${this.#label}.src`)[Symbol.asyncIterator]();
-    const { value } = await rest.next();
+    return copies.walk(src, `${this.#label}.src`)[Symbol.asyncIterator]();
+  }
+
+  /** What is at a source itself. */
+  async #next<K extends "file" | "directory">(
+    source: AsyncIterator<CopiedEntry>,
+    src: string,
+    kind: K,
+  ): Promise<Change & { kind: K }> {
+    const { value } = await source.next();
     const change: Change | undefined = value?.change;
-    if (!isOf(change, kind)) {
-      await rest.return?.();
-      throw this.#failure(`${quote(src)} of the host volume is no ${kind}`, ".src");
-    }
-    if (kind === "file") await rest.return?.();
-    return { change, rest: { [Symbol.asyncIterator]: () => rest } };
+    if (isOf(change, kind)) return change;
+    throw this.#failure(`${quote(src)} of the host volume is no ${kind}`, ".src");
   }
 
   // One that is there keeps its mode, unless another is asked for.
@@ -168,7 +183,7 @@ class Planner {
     if (found.kind !== "file") throw this.#failure(`${quote(path)} is no file to append to`);
     const known = this.#overlay.changeAt(at);
     const file = known?.kind === "file" ? known : await this.#fileAt(at);
-    this.#overlay.put(at, { ...file, content: [...file.content, content] });
+    this.#put(at, { ...file, content: [...file.content, content] });
   }
 
   async #fileAt(at: Names): Promise<Change & { kind: "file" }> {
@@ -212,6 +227,13 @@ class Planner {
     }
     if (at.length === 0) throw this.#failure(`${quote(path)} leads to the root`);
     return this.#mustReach(at, path);
+  }
+
+  #put(at: Names, change: Change): void {
+    const path = toPath(at);
+    if (change.kind !== "directory" && this.#surroundings.mountPoints?.includes(path))
+      throw this.#failure(`${quote(path)} would be hidden by the mount there`);
+    this.#overlay.put(at, change);
   }
 
   #mustReach(at: Names, path = toPath(at)): Names {

@@ -16,6 +16,7 @@ import { needsPreparation, preparationSteps, whyOutOfReach } from "./steps.ts";
 const WRITE_MS = 120_000;
 /** Bytes that the slowest disk takes in a millisecond. */
 const SLOWEST_PER_MS = 5_000;
+const LONGEST_MS = 24 * 60 * 60 * 1_000;
 
 /**
  * Applies patches and scripts to the disk of a container that was just made. What breaks off half-way leaves a container
@@ -31,11 +32,12 @@ export async function prepareMachine(
   if (!needsPreparation(allocation)) return;
   const container = ctx.docker.getContainer(machine.containerId);
   const tmpfs = Object.keys(machine.container.HostConfig.Tmpfs ?? {});
-  const mounts = planMounts(allocation).map(({ guest }) => guest);
+  const mountPoints = [...tmpfs, ...planMounts(allocation).map(({ guest }) => guest)];
   const files = containerFiles(container, { signal });
   const steps = preparationSteps(allocation);
   const overlay = await planPatches(steps, files, {
-    whyOutOfReach: (path) => whyOutOfReach(path, [...tmpfs, ...mounts]),
+    whyOutOfReach: (path) => whyOutOfReach(path, mountPoints),
+    mountPoints,
     copies: copiesFor(ctx, allocation, signal),
   });
   const { entries, removals } = await archiveOf(overlay);
@@ -50,7 +52,7 @@ async function write(
 ): Promise<void> {
   if (entries.length === 0) return;
   const bytes = entries.reduce((sum, { content }) => sum + sizeOf(content), 0);
-  const timeoutMs = WRITE_MS + bytes / SLOWEST_PER_MS;
+  const timeoutMs = Math.min(WRITE_MS + Math.ceil(bytes / SLOWEST_PER_MS), LONGEST_MS);
   // An archive that breaks off is not taken for a whole one: its request is cut.
   const broken = new AbortController();
   const archive = writeTar(entries).on("error", (error) => broken.abort(error));
@@ -62,6 +64,8 @@ async function write(
   } catch (error) {
     if (!(error instanceof DockerError) || isTransient(error)) throw error;
     throw new EngineFailure(`the patches could not be applied: ${error.message}`);
+  } finally {
+    archive.destroy();
   }
 }
 
