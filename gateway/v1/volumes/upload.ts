@@ -116,6 +116,12 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
     return this.#last();
   }
 
+  /** Called when the call was aborted: what is still asked for after that fails. */
+  async throw(reason: unknown): Promise<IteratorResult<WriteMessage, undefined>> {
+    this.#transfer.cut(reason);
+    throw reason;
+  }
+
   // The end of the stream alone would not say that this was all of it.
   #last(): IteratorResult<WriteMessage, undefined> {
     if (this.#ended) return { done: true, value: undefined };
