@@ -73,8 +73,6 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
   readonly #ask: () => void;
   #asked = 0;
   #ended: boolean;
-  /** Why the call was aborted. */
-  #aborted: { reason: unknown } | undefined;
 
   /** @param ask called when the target was taken, and content is wanted */
   constructor(
@@ -95,14 +93,7 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
     return this;
   }
 
-  /** A call between processes that is aborted throws into its messages; one that could not do so would fail. */
-  async throw(reason: unknown): Promise<never> {
-    this.#aborted = { reason };
-    throw reason;
-  }
-
   async next(): Promise<IteratorResult<WriteMessage, undefined>> {
-    if (this.#aborted) throw this.#aborted.reason;
     this.#asked += 1;
     if (this.#asked === 1) return { done: false, value: this.#target };
     if (this.#asked === 2) this.#ask();
