@@ -12,7 +12,7 @@ export interface FileCalls {
 
 const TIMEOUT_MS = 20_000;
 const PIECE = 64 * 1024;
-const PAUSE_MS = 5;
+const PAUSE_MS = 15;
 
 export function filesAs(url: string, key: string): FileCalls {
   const call = async (
