@@ -23,3 +23,19 @@ export async function proportionalKib(pid: number | string): Promise<number> {
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, "utf8").catch(() => "");
   return Number(/^Pss:\s+(\d+)/m.exec(rollup)?.[1] ?? 0);
 }
+
+/** Of /proc/<pid>/stat. */
+const TICK_MS = 10;
+
+/** Time of the processor that a process has used, its own and the kernel's for it. */
+export async function cpuMs(pid: number): Promise<number> {
+  // Behind the name, which may hold anything: user and system time are the 12th and 13th.
+  const fields = (await readFile(`/proc/${pid}/stat`, "utf8")).split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}
+
+/** The most memory that a process ever held, in MiB. */
+export async function peakMib(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, "utf8");
+  return Math.round(Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024);
+}
