@@ -15,7 +15,10 @@ import {
   createDirectoryVolumes,
   type DirectoryVolumes,
 } from "../services/orchestrator/engines/volumes/directory-volumes.ts";
-import { markVolumes } from "../services/orchestrator/engines/volumes/marked-volumes.ts";
+import {
+  ForeignFolder,
+  markVolumes,
+} from "../services/orchestrator/engines/volumes/marked-volumes.ts";
 import { createStore } from "../services/orchestrator/store.ts";
 import { FEATURES } from "../services/sandbox/domain/requirements.ts";
 
@@ -63,7 +66,7 @@ export async function chooseEngine(
     const engine = createDockerEngine({ installationId, docker, log, volumes });
     // Before its features are published, of which these are a part.
     const network = await enforcementOf(engine, config);
-    return { engine, why, network, volumes: await tried(engine.mounting) };
+    return { engine, why, network, volumes: await tried(() => mountingOf(engine)) };
   }
   if (config.choice === "docker") throw new StartupError(`ENGINE=docker, but ${why}`);
   if (await hasRunOn("docker", database))
@@ -88,6 +91,16 @@ async function enforcementOf(
     return { state: "accepted", why: "DOCKER_NETWORK_POLICY=unenforced" };
   const { enforced, why } = await tried(engine.enforcement);
   return { state: enforced ? "enforced" : "impossible", why };
+}
+
+// A disk that is not mounted is no reason to refuse sandboxes without volumes.
+async function mountingOf(engine: DockerEngine): Promise<Mounting> {
+  try {
+    return await engine.mounting();
+  } catch (error) {
+    if (error instanceof ForeignFolder) return { possible: false, why: error.message };
+    throw error;
+  }
 }
 
 async function tried<T>(look: () => Promise<T>): Promise<T> {

@@ -117,7 +117,9 @@ const REASONS: Readonly<Record<Reason, (error: ServiceError) => PublicError>> = 
   RATE_LIMITED: () => rateLimited(),
   ORCHESTRATOR_UNREACHABLE: () =>
     new PublicError("orchestrator_unreachable", "orchestrator unreachable"),
-  SERVICE_UNAVAILABLE: () => serviceUnavailable(),
+  // What says that it may be shown names nothing of a host.
+  SERVICE_UNAVAILABLE: ({ message, metadata }) =>
+    metadata.public === "true" ? serviceUnavailable(message) : serviceUnavailable(),
 };
 
 /** What the public reads of anything that was thrown; what nobody classified says nothing of itself. */

@@ -5,7 +5,7 @@ import { MARK_FILE, readMark } from "../../services/orchestrator/engines/volumes
 import { type Check, fail, ok, type Subject, skip } from "./check.ts";
 import { askSpace } from "./data-dir.ts";
 
-const NAME = "volumes";
+const NAME = "volumes folder";
 
 /** The folder of volumes: whether it is there, is the one that this installation's volumes are in, and has room. */
 export async function askVolumes({ config, facts }: Subject): Promise<Check[]> {

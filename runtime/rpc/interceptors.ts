@@ -49,10 +49,13 @@ function errors(log: ErrorLog): Interceptor {
   };
 }
 
-/** A stream may never end by itself, so a server that closes ends it; the client resumes elsewhere. */
+/**
+ * A stream may never end by itself, so a server that closes ends it; the client resumes elsewhere. One that the client
+ * alone sends has an end, and the same grace as any call.
+ */
 function endStreams(closing: AbortSignal): Interceptor {
   return (next) => (req) =>
-    req.stream
+    req.stream && req.method.methodKind !== "client_streaming"
       ? next({ ...req, signal: createLinkedAbortController(req.signal, closing).signal })
       : next(req);
 }

@@ -207,7 +207,8 @@ describe("a database that is not of this version", () => {
 
 test("the folder of volumes has to be there, and to be this installation's", async () => {
   const volumesDir = join(program.dataDir, "volumes");
-  const seen = async (more: Record<string, string> = {}) => (await examine(more)).found.volumes;
+  const seen = async (more: Record<string, string> = {}) =>
+    (await examine(more)).found["volumes folder"];
   expect(await seen()).toMatch(/^skip: .*volumes \(VOLUMES_DIR\) does not exist yet/);
   const mark = "019a7c1e-0000-7000-8000-0000000000aa";
   const set = (value: string) => `UPDATE orchestrator.installation SET volumes_mark = ${value}`;
@@ -217,7 +218,7 @@ test("the folder of volumes has to be there, and to be this installation's", asy
     expect(await seen()).toMatch(/^fail: .* is not the folder .*: it bears no mark$/);
     await writeFile(join(volumesDir, ".sandgate-volumes"), `${mark}\n`);
     const { found } = await examine();
-    expect(found.volumes).toBe(
+    expect(found["volumes folder"]).toBe(
       `ok: ${volumesDir} can be read and written, and is this installation's`,
     );
     expect(found["volumes' disk space"]).toMatch(/GiB are free/);

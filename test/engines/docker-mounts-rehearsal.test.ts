@@ -14,7 +14,7 @@ import { EngineFailure, EngineUnavailable } from "../../services/orchestrator/en
 import { createDirectoryVolumes } from "../../services/orchestrator/engines/volumes/directory-volumes.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES } from "../support/images.ts";
-import { UNHURRIED } from "./allocations.ts";
+import { nextStart, UNHURRIED } from "./allocations.ts";
 import { SILENT } from "./docker-harness.ts";
 import { bind, named, useVolumes } from "./docker-volume-harness.ts";
 
@@ -60,7 +60,6 @@ describeWithDocker("docker engine: whether volumes can be mounted", ({ host, net
     const one = sandbox([bind("", "/d")]);
     const tried = anew();
     vi.stubEnv("PATH", "/nonexistent");
-    vi.stubEnv("LD_PRELOAD", "");
     try {
       const { possible, why } = await createDockerEngine({
         installationId,
@@ -103,6 +102,19 @@ describeWithDocker("docker engine: whether volumes can be mounted", ({ host, net
     }
   });
 
+  it("is refused to a sandbox that was made with another folder", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "sandgate-moved-"));
+    const moved = anew({}, createDirectoryVolumes({ root: folder }));
+    const one = sandbox([named("data", "/d")]);
+    await moved.ensureRunning(one, UNHURRIED);
+    await moved.stop(one, 0);
+    const another = "the folder of volumes is not the one that the sandbox was made with";
+    await expect(anew().ensureRunning(nextStart(one), UNHURRIED)).rejects.toThrow(another);
+    await rm(folder, { recursive: true });
+    const third = nextStart(nextStart(one));
+    await expect(anew().ensureRunning(third, UNHURRIED)).rejects.toThrow(another);
+  });
+
   it("is judged anew when the gate was taken away", async () => {
     const one = sandbox([named("data", "/d")]);
     const tried = anew({ networkPolicy: "unenforced" });
@@ -138,6 +150,12 @@ describe("what is known of volumes", () => {
         if (outcome) throw outcome;
       },
     });
+    // Before anything is known, as with a disk that is not mounted at a start.
+    outcomes.push(new EngineUnavailable("gone"));
+    await expect(keeper.look()).rejects.toThrow(EngineUnavailable);
+    expect(keeper.features()).toEqual([]);
+    keeper.lookAgain();
+    await expect.poll(() => claimed(keeper.features())).toEqual(OURS);
     expect(await keeper.look()).toMatchObject({ possible: true });
     outcomes.push(new EngineUnavailable("gone"));
     await expect(keeper.look()).rejects.toThrow(EngineUnavailable);

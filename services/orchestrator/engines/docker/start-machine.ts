@@ -33,6 +33,7 @@ export async function startMachine(
   signal: AbortSignal,
 ): Promise<Machine> {
   if (isGated(configuredEntrypoint(made))) refuseKernelVolumes(made);
+  await checkSources(ctx, made, allocation);
   const machine = await withUsableInit(
     ctx,
     await withUsableShell(ctx, made, allocation, signal),
@@ -44,7 +45,6 @@ export async function startMachine(
   await Promise.all([
     allocation.spec.network.enabled ? joinNetwork(ctx, machine, signal) : undefined,
     isHeld ? readyGate(ctx, machine, allocation, signal) : undefined,
-    checkSources(ctx, allocation),
   ]);
   await start(ctx, machine, allocation, signal);
   const begun = await inspectMachine(ctx, machine.containerId, { signal });

@@ -8,6 +8,11 @@ import type { DirectoryVolumes } from "./directory-volumes.ts";
 /** The file that marks a folder of volumes; its content is a UUID. */
 export const MARK_FILE = ".sandgate-volumes";
 
+/** The folder is not the one that this installation's volumes are in, or that cannot be said. */
+export class ForeignFolder extends EngineTrouble {
+  override name = "ForeignFolder";
+}
+
 /** Where the installation's mark is written down. */
 export interface MarkRecord {
   /** Null: none is. */
@@ -18,7 +23,7 @@ export interface MarkRecord {
 
 /**
  * The same volumes, where the folder bears the installation's mark. It is made when volumes are first used. Another folder,
- * or a disk that is not mounted, would show every volume empty: there nothing is made, and everything throws EngineTrouble.
+ * or a disk that is not mounted, would show every volume empty: there nothing is made, and everything throws ForeignFolder.
  */
 export function markVolumes(
   volumes: DirectoryVolumes,
@@ -81,7 +86,7 @@ class FolderMark {
     this.#record = record;
   }
 
-  /** @throws EngineTrouble */
+  /** @throws ForeignFolder */
   async check(): Promise<void> {
     const is = await identify(this.#path);
     if (is !== undefined && is === this.#seen) return;
@@ -91,7 +96,7 @@ class FolderMark {
     return this.#looking;
   }
 
-  /** Whether there is one, here or on record. @throws EngineTrouble */
+  /** Whether there is one, here or on record. @throws ForeignFolder */
   async isMade(): Promise<boolean> {
     if (this.#seen !== undefined) return true;
     return this.#guarded(
@@ -108,7 +113,7 @@ class FolderMark {
         written ?? (await this.#record.claim((await readMark(this.#path)) ?? (await this.#make())));
       const is = await identify(this.#path);
       const found = await readMark(this.#path);
-      if (found !== expected) throw this.#foreign(found);
+      if (found !== expected) throw foreign(found);
       this.#seen = is;
     });
   }
@@ -117,17 +122,10 @@ class FolderMark {
     try {
       return await look();
     } catch (error) {
-      if (error instanceof EngineTrouble) throw error;
+      if (error instanceof ForeignFolder) throw error;
       const cause = { cause: error };
-      throw new EngineTrouble(`the folder of volumes, ${this.#root}, cannot be looked at`, cause);
+      throw new ForeignFolder("the folder of volumes (VOLUMES_DIR) cannot be looked at", cause);
     }
-  }
-
-  #foreign(found: string | undefined): EngineTrouble {
-    const seen = found === undefined ? "bears no mark" : "bears the mark of another one";
-    return new EngineTrouble(
-      `${this.#root} (VOLUMES_DIR) is not the folder that this installation's volumes are in: it ${seen}; is its disk mounted?`,
-    );
   }
 
   // Whole when it appears, and of several who make one the first has it.
@@ -148,6 +146,14 @@ class FolderMark {
     if (mark === undefined) throw new Error(`${this.#path} was removed while it was made`);
     return mark;
   }
+}
+
+// A sandbox's owner may read this, so it says where in words alone.
+function foreign(found: string | undefined): ForeignFolder {
+  const seen = found === undefined ? "bears no mark" : "bears the mark of another one";
+  return new ForeignFolder(
+    `VOLUMES_DIR is not the folder that this installation's volumes are in: it ${seen}; is its disk mounted?`,
+  );
 }
 
 /** The mark that a folder's file holds; undefined: there is none. */

@@ -19,7 +19,7 @@ export interface MountKeeper {
   features(): string[];
   /** Looks (again): really does it, with a container of its own. */
   look(): Promise<Mounting>;
-  /** Begins to look, where the last look found that it cannot be done. */
+  /** Begins to look, unless the last look found that it can be done. */
   lookAgain(): void;
   /**
    * The gate, for a start.
@@ -42,7 +42,7 @@ export function createMountKeeper(options: MountKeeperOptions): MountKeeper {
     features: () => (verdict.last?.possible ? MOUNTS : []),
     look: () => verdict.look(),
     lookAgain: () => {
-      if (verdict.last?.possible === false) verdict.look().catch(() => undefined);
+      if (!verdict.last?.possible) verdict.look().catch(() => undefined);
     },
     async gate() {
       const { last } = verdict;

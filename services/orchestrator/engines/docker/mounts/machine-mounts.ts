@@ -1,11 +1,14 @@
+import { stat } from "node:fs/promises";
 import { type Allocation, EngineFailure } from "../../engine.ts";
 import type { DirectoryVolumes } from "../../volumes/directory-volumes.ts";
 import { type DockerContext, sandboxLog } from "../context.ts";
 import type { HostProcess } from "../gate/held-process.ts";
 import type { Machine } from "../machines.ts";
-import { isStaged, makeMounts } from "./make-mounts.ts";
-import { hasVolumes, planMounts, volumeMounts, volumesOf } from "./plan.ts";
+import { ANOTHER_FOLDER, isStaged, makeMounts } from "./make-mounts.ts";
+import { type Identity, isSame } from "./places.ts";
+import { hasVolumes, isWithin, planMounts, volumeMounts, volumesOf } from "./plan.ts";
 import { fromVolume, locateSources } from "./sources.ts";
+import { STAGE } from "./stage.ts";
 
 /**
  * The directories of the volumes that a sandbox mounts, made where they are not there; by volume id.
@@ -29,16 +32,33 @@ export async function volumeDirectories(
  * Makes sure before a start that what it mounts is there.
  * @throws EngineFailure naming what is not
  */
-export async function checkSources(ctx: DockerContext, allocation: Allocation): Promise<void> {
+export async function checkSources(
+  ctx: DockerContext,
+  { container }: Machine,
+  allocation: Allocation,
+): Promise<void> {
   const plan = planMounts(allocation);
   if (plan.length === 0) return;
-  await (await locateSources(volumesIn(ctx), allocation.orgId, plan)).close();
+  const sources = await locateSources(volumesIn(ctx), allocation.orgId, plan);
+  try {
+    for (const { Source, Destination } of container.Mounts)
+      if (isWithin(Destination, STAGE))
+        await mustBe(Source, sources.root(Destination.slice(STAGE.length + 1)).identity);
+  } finally {
+    await sources.close();
+  }
   const { sandboxId, generation, spec, volumes } = allocation;
   const log = sandboxLog(ctx, sandboxId, spec.runtime.logLevel);
   const mounted = volumesOf(plan);
   for (const { volumeId, full } of Object.values(volumes))
     if (full && mounted.includes(volumeId))
       log.warn({ generation, volumeId }, "a volume is full, so it is mounted read-only");
+}
+
+// Docker looks for it where it was when the container was made.
+async function mustBe(directory: string, identity: Identity): Promise<void> {
+  const found = await stat(directory, { bigint: true }).catch(() => undefined);
+  if (!found || !isSame(found, identity)) throw new EngineFailure(ANOTHER_FOLDER);
 }
 
 /**

@@ -17,6 +17,8 @@ import { isWithin, type MountFlags, type PlannedMount, volumesOf } from "./plan.
 import type { Sources } from "./sources.ts";
 import { STAGE, stageOf } from "./stage.ts";
 
+export const ANOTHER_FOLDER = "the folder of volumes is not the one that the sandbox was made with";
+
 /** What is to be mounted, and what that is. */
 export interface MountWork {
   /** Parents first. */
@@ -82,7 +84,7 @@ function isParent({ guest }: PlannedMount, plan: readonly PlannedMount[]): boole
 async function checkStage({ root }: Held, volumeId: string, sources: Sources): Promise<void> {
   const place = await lookAt(root, stageOf(volumeId));
   if (place && !isSame(place.identity, sources.root(volumeId).identity))
-    throw new EngineFailure("the folder of volumes is not the one that the sandbox was made with");
+    throw new EngineFailure(ANOTHER_FOLDER);
 }
 
 async function make(
