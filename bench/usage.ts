@@ -1,5 +1,5 @@
-// What an organization used in 30 days of a million runs: GetUsage, beside the same sum over the runs themselves.
-// npm run bench:usage [-- runs]
+// What an organization used in 30 days of a million runs and of 10,000 volumes: GetUsage, beside the same sum over the runs
+// themselves. npm run bench:usage [-- runs [volumes]]
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,11 +15,13 @@ import { monthStart } from "../services/billing/domain/calendar.ts";
 import { getUsage } from "../services/billing/domain/get-usage.ts";
 import { rollUp } from "../services/billing/domain/roll-up.ts";
 import { createBillingService } from "../services/billing/service.ts";
-import { sumUseStatement } from "../services/billing/store/use.ts";
+import { sumStorageStatement } from "../services/billing/store/storage.ts";
+import { sumRunsStatement } from "../services/billing/store/use.ts";
 import { createStore } from "../services/billing/store.ts";
 import { median, summary, timed } from "./support/measure.ts";
 
 const RUNS = Number(process.argv[2] ?? 1_000_000);
+const VOLUMES = Number(process.argv[3] ?? 10_000);
 const NOT_ROLLED_UP = 3_000;
 const OPEN = 2_000;
 const ROUNDS = 15;
@@ -36,6 +38,21 @@ SELECT gen_random_uuid(), 1, $1::uuid, 1 + i % 4, 256 * (1 + i % 8), CASE WHEN i
 FROM generate_series($2::int, $3::int) AS i,
   LATERAL (SELECT $4::boolean AS open, now() - (1 - i / $5::float8) * interval '30 days' - interval '2 hours' AS began) a,
   LATERAL (SELECT CASE WHEN NOT open THEN least(began + (30 + i % 7000) * interval '1 second', now()) END AS ended) b`;
+
+// What measurements of 60 days left, of this organization and of two others.
+const LOAD_STORAGE = `
+WITH volumes AS (
+  SELECT gen_random_uuid() AS id, org.id AS org, i FROM generate_series(1, $2::int) AS i,
+    unnest(ARRAY[$1::uuid, gen_random_uuid(), gen_random_uuid()]) AS org (id)
+), sampled AS (
+  INSERT INTO billing.storage_samples (volume_id, org_id, at, bytes) SELECT id, org, now() - interval '1 minute', i * 1000000::bigint FROM volumes
+), today AS (
+  SELECT (now() AT TIME ZONE 'UTC')::date AS day, floor(extract(epoch FROM now()) * 1000)::bigint % 86400000 AS ms
+)
+INSERT INTO billing.storage_accruals (org_id, day, volume_id, start_ms, end_ms, byte_ms)
+SELECT org, day - back, id, 0, end_ms, i * 1000000::numeric * end_ms
+FROM today, generate_series(60, 0, -1) AS back, volumes,
+  LATERAL (SELECT CASE WHEN back = 0 THEN greatest(ms - 60000, 1)::int ELSE 86400000 END AS end_ms) e`;
 
 const DIRECT = `
 SELECT sum(vcpus * ms)::text AS vcpu, sum(memory_mib * ms)::text AS memory, sum(coalesce(disk_size_mib, 0) * ms)::text AS disk
@@ -72,6 +89,7 @@ async function bench(database: Database): Promise<void> {
   });
   await load(RUNS - NOT_ROLLED_UP, RUNS, false);
   await load(RUNS - OPEN, RUNS, true);
+  await sql(LOAD_STORAGE, [ORG, VOLUMES]);
   await sql("VACUUM ANALYZE");
   console.log(
     `${RUNS} runs over 30 days rolled up in ${(rollUpMs / 1_000).toFixed(0)} s, by ${rounds + 1} statements; ` +
@@ -112,7 +130,8 @@ async function compare(database: Database, name: string, since: number, now: num
     before: { since: monthStart(since), until: since },
     within: { since, until: now },
   };
-  await explain("GetUsage", ...sumUseStatement(ORG, now, parts));
+  await explain("GetUsage, runs", ...sumRunsStatement(ORG, now, parts));
+  await explain("GetUsage, storage", ...sumStorageStatement(ORG, now, parts));
   await explain("The sum over all runs", DIRECT, ...values);
 }
 

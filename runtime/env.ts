@@ -93,6 +93,8 @@ export interface OrchestratorConfig {
   memoryOvercommit: number;
   /** How long a machine is kept whose sandbox does not exist. */
   orphanDelaySecs: number;
+  /** How often a volume that changes is measured. */
+  volumeMeasureSecs: number;
 }
 
 export interface OrganizationConfig {
@@ -163,6 +165,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       cpuOvercommit: read.decimal("CPU_OVERCOMMIT", 0.1, 1_000) ?? 16,
       memoryOvercommit: read.decimal("MEMORY_OVERCOMMIT", 0.1, 1_000) ?? 1,
       orphanDelaySecs: read.integer("ORPHAN_DELAY_SECS", 0, 604_800) ?? 600,
+      volumeMeasureSecs: read.integer("VOLUME_MEASURE_SECS", 1, 86_400) ?? 60,
     },
     organization: {
       eventRetentionDays: read.integer("EVENT_RETENTION_DAYS", 0, 36_500) ?? 0,

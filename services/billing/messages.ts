@@ -6,7 +6,7 @@ import type { Quotas } from "./domain/get-quotas.ts";
 import type { Usage } from "./domain/get-usage.ts";
 import { LIMIT_NAMES, type Limits } from "./domain/limits.ts";
 import type { SandboxDay, VolumeDay } from "./domain/list-usage.ts";
-import { divided, inUnits, METRICS, UNIT_NAMES } from "./domain/metrics.ts";
+import { divided, GIB, inUnits, METRICS, MIB, UNIT_NAMES } from "./domain/metrics.ts";
 import type { Account, Plan } from "./domain/plan.ts";
 import type { SetOverrides } from "./domain/set-overrides.ts";
 import type { GivenWindow } from "./domain/window.ts";
@@ -110,7 +110,7 @@ export function quotasToMessage({ account, used, poolExhausted }: Quotas): pb.Ge
 
 /** @param asked whose ends are told as they were given, however fine */
 export function usageToMessage(usage: Usage, asked: pb.Window | undefined): pb.GetUsageResponse {
-  const { window, lines, days, storageMib, totalCents, projectedCents, currency } = usage;
+  const { window, lines, days, storedBytes, totalCents, projectedCents, currency } = usage;
   return create(pb.GetUsageResponseSchema, {
     periodStart: asked?.since ?? timestampFromMs(window.since),
     periodEnd: asked?.until ?? timestampFromMs(window.until),
@@ -129,7 +129,7 @@ export function usageToMessage(usage: Usage, asked: pb.Window | undefined): pb.G
         quantity: inUnits(metric, use[metric]),
       })),
     ),
-    ...(storageMib !== undefined && { storageGib: divided(storageMib, 1_024n) }),
+    ...(storedBytes !== undefined && { storageGib: divided(storedBytes, GIB) }),
     currency,
   });
 }
@@ -150,13 +150,18 @@ export function sandboxDaysToMessage(days: readonly SandboxDay[]): pb.ListSandbo
   });
 }
 
-/** No volume exists yet, so none is named. */
 export function volumeDaysToMessage(days: readonly VolumeDay[]): pb.ListStorageUsageResponse {
+  const living = new Map(
+    days.flatMap(({ volumeId: id, identity }) =>
+      identity ? [[id, identity.name === null ? { id } : { id, name: identity.name }]] : [],
+    ),
+  );
   return create(pb.ListStorageUsageResponseSchema, {
     rows: days.map(({ volumeId, day, held }) => ({
       volumeId,
       day: midnight(day),
-      mibSeconds: seconds(held),
+      mibSeconds: divided(held, MIB * 1_000n),
     })),
+    volumes: [...living.values()],
   });
 }

@@ -4,8 +4,9 @@ import { findAccount } from "./store/accounts.ts";
 import { clearExhaustion, insertExhaustion, listCapped, listRunning } from "./store/caps.ts";
 import { assignPlan, hasPlan, listPlans, setOverrides, setPlan } from "./store/plans.ts";
 import { rollUp } from "./store/roll-up.ts";
-import { findStorageMib, listSandboxDays, listVolumeDays } from "./store/usage-rows.ts";
-import { now, sumUse } from "./store/use.ts";
+import { findStoredBytes, listVolumeDays, sumStorage } from "./store/storage.ts";
+import { listSandboxDays } from "./store/usage-rows.ts";
+import { now, sumRuns } from "./store/use.ts";
 
 export type { Capped } from "./store/caps.ts";
 export type { Database };
@@ -16,10 +17,11 @@ export type Store = ReturnType<typeof createStore>;
 export function createStore(database: Database) {
   return {
     now: bind(database, now),
-    sumUse: bind(database, sumUse),
+    sumRuns: bind(database, sumRuns),
+    sumStorage: bind(database, sumStorage),
     listSandboxDays: bind(database, listSandboxDays),
     listVolumeDays: bind(database, listVolumeDays),
-    findStorageMib: bind(database, findStorageMib),
+    findStoredBytes: bind(database, findStoredBytes),
     findAccount: bind(database, findAccount),
     listPlans: bind(database, listPlans),
     hasPlan: bind(database, hasPlan),

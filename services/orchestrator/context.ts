@@ -30,6 +30,8 @@ export interface OrchestratorContext {
     stopGraceMs: number;
     /** How long a machine of a sandbox that does not exist is kept. */
     orphanDelaySecs: number;
+    /** How often a volume that changes is measured. */
+    volumeMeasureSecs: number;
     /** How much may be placed for each vCPU, and each MiB of memory, that the host has. */
     cpuOvercommit: number;
     memoryOvercommit: number;

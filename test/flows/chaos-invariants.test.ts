@@ -5,6 +5,11 @@ import type { EventRow, Facts } from "./chaos/facts.ts";
 import { broken } from "./chaos/invariants.ts";
 import { type Attempt, Journal } from "./chaos/journal.ts";
 import { scheduleOf } from "./chaos/schedule.ts";
+import { fileOf, type KnownVolume, NOTHING } from "./chaos/volumes/book.ts";
+import { chooseForVolume } from "./chaos/volumes/choices.ts";
+import { contentOf, digestOf } from "./chaos/volumes/content.ts";
+import { NO_VOLUMES, type VolumeFacts } from "./chaos/volumes/facts.ts";
+import { judgeVolume } from "./chaos/volumes/judge.ts";
 
 // What the chaos program would say of facts that are wrong: a check that finds nothing proves nothing.
 
@@ -62,6 +67,7 @@ function facts(changes: Partial<Facts> = {}): Facts {
     machines: [machine()],
     starts: [start(1, 2)],
     unevenDays: [],
+    volumes: NO_VOLUMES,
     host: [],
     ...changes,
   };
@@ -308,6 +314,246 @@ test.each<[string, Facts, Attempt[], RegExp]>([
   expect(broken(wrong, journal(...attempts)).join("\n")).toMatch(sentence);
 });
 
+const VOLUME = "019a7c1e-0000-7000-8000-00000000000a";
+const HOST = "019a7c1e-0000-7000-8000-00000000000b";
+const [A, B] = ["3 a", "3 b"];
+const NOON = 20_000 * 86_400_000 + 43_200_000;
+
+/** A volume of 3 bytes with one file, measured twice within 10 ms, and the organization's host volume. */
+function volumeFacts(changes: Partial<VolumeFacts> = {}): VolumeFacts {
+  const sample = (volumeId: string, at: number, bytes: string) => ({
+    volumeId,
+    at: NOON + at,
+    bytes,
+    ended: false,
+  });
+  return {
+    rows: [
+      { id: VOLUME, orgId: "o", name: "v", usedBytes: 3, deleted: false },
+      { id: HOST, orgId: "o", name: null, usedBytes: 0, deleted: false },
+    ],
+    events: [{ type: "volume_created", volumeId: VOLUME, client: "keeper" }],
+    homeless: [],
+    accruals: [
+      {
+        volumeId: VOLUME,
+        day: 20_000,
+        startMs: 43_200_000,
+        endMs: 43_200_010,
+        byteMs: "20",
+      },
+    ],
+    samples: [sample(VOLUME, 0, "1"), sample(VOLUME, 10, "3"), sample(HOST, 3, "0")],
+    disk: { volumes: [{ orgId: "o", id: VOLUME, files: { "/f": A }, bytes: 3 }], strays: [] },
+    ...changes,
+  };
+}
+
+function keeping(changes: Partial<KnownVolume> = {}): Journal {
+  const kept = journal(attempt());
+  const volume = kept.book.add("keeper", "v");
+  Object.assign(volume, { id: VOLUME, made: "yes" });
+  fileOf(volume, "/f").may = new Set([A]);
+  Object.assign(volume, changes);
+  return kept;
+}
+
+const file = (...may: string[]) => ({
+  files: new Map([["/f", { may: new Set(may), sure: true }]]),
+});
+const [volumeRow, hostRow] = volumeFacts().rows as [
+  VolumeFacts["rows"][number],
+  VolumeFacts["rows"][number],
+];
+const noFiles = { volumes: [], strays: [] };
+const accrual = volumeFacts().accruals[0] as VolumeFacts["accruals"][number];
+const ended = { volumeId: VOLUME, at: NOON + 10, bytes: "3", ended: true };
+const gone: Partial<VolumeFacts> = {
+  rows: [hostRow],
+  samples: [...volumeFacts().samples, ended],
+  disk: noFiles,
+};
+const deletion = { type: "volume_deleted", volumeId: VOLUME, client: "keeper" };
+const deletedEvents = [...volumeFacts().events, deletion];
+
+test.each<[string, Partial<VolumeFacts>, Partial<KnownVolume>]>([
+  ["is there", {}, {}],
+  ["may have another content", {}, file(A, B)],
+  ["was deleted", { ...gone, events: deletedEvents }, { deleted: "yes" }],
+  ["may be deleted, and is not", {}, { deleted: "doubt" }],
+  ["may be deleted, and is", { ...gone, events: deletedEvents }, { deleted: "doubt" }],
+  [
+    "was never told to be made, and is there",
+    {
+      disk: noFiles,
+      rows: [{ ...volumeRow, usedBytes: 0 }, hostRow],
+      accruals: [],
+      samples: [
+        { volumeId: VOLUME, at: NOON, bytes: "0", ended: false },
+        { volumeId: HOST, at: NOON, bytes: "0", ended: false },
+      ],
+    },
+    { id: undefined, made: "doubt" },
+  ],
+])("a volume that %s breaks nothing", (_, changes, known) => {
+  expect(broken(facts({ volumes: volumeFacts(changes) }), keeping(known))).toEqual([]);
+});
+
+test.each<[string, Partial<VolumeFacts>, Partial<KnownVolume>, RegExp]>([
+  [
+    "a file that was put and is lost",
+    { disk: { volumes: [{ orgId: "o", id: VOLUME, files: {}, bytes: 3 }], strays: [] } },
+    {},
+    /files: .*\/f is nothing, not 3 a/,
+  ],
+  ["a file with another content than it was put with", {}, file(B), /files: .*\/f is 3 a, not 3 b/],
+  ["a half of a file", {}, file(B, NOTHING), /files: .*\/f is 3 a, not 3 b or nothing/],
+  ["a file that was removed, and is there", {}, file(NOTHING), /files: .*\/f is 3 a, not nothing/],
+  ["a file that nobody put", {}, { files: new Map() }, /files: .*\/f is 3 a/],
+  [
+    "files in a volume of nobody",
+    {
+      rows: [volumeRow, { ...hostRow, usedBytes: 1 }],
+      disk: {
+        volumes: [
+          ...volumeFacts().disk.volumes,
+          { orgId: "o", id: HOST, files: { "/x": A }, bytes: 1 },
+        ],
+        strays: [],
+      },
+    },
+    {},
+    /files: .*nobody put there/,
+  ],
+  ["a volume that is lost", gone, {}, /volumes: .*was made, and is gone/],
+  ["a deleted volume whose row is there", {}, { deleted: "yes" }, /was deleted, and is there/],
+  [
+    "a deletion that does not end",
+    { rows: [{ ...volumeRow, deleted: true }, hostRow] },
+    {},
+    /still being deleted/,
+  ],
+  [
+    "a deleted volume whose bytes are there",
+    { ...gone, events: deletedEvents, disk: volumeFacts().disk },
+    { deleted: "yes" },
+    /gone, and its files are not/,
+  ],
+  [
+    "a volume that nobody made",
+    { rows: [volumeRow, { ...volumeRow, id: ID, name: "w", usedBytes: 0 }, hostRow] },
+    {},
+    /nobody made w/,
+  ],
+  [
+    "two host volumes",
+    { rows: [volumeRow, hostRow, { ...hostRow, id: ID }] },
+    {},
+    /two host volumes/,
+  ],
+  ["a create without its event", { events: [] }, {}, /0 events volume_created/],
+  [
+    "a create with two events",
+    { events: [...volumeFacts().events, ...volumeFacts().events] },
+    {},
+    /2 events volume_created/,
+  ],
+  [
+    "an event of a delete that was refused",
+    { events: deletedEvents },
+    {},
+    /1 events volume_deleted/,
+  ],
+  [
+    "a run without its volume",
+    { homeless: ["x (1) runs without volume y"] },
+    {},
+    /volumes: x \(1\) runs without/,
+  ],
+  [
+    "what is left of a write",
+    { disk: { ...volumeFacts().disk, strays: ["o/staging/1"] } },
+    {},
+    /o\/staging\/1 is in no volume/,
+  ],
+  [
+    "a measurement that is not what is there",
+    { disk: { volumes: [{ orgId: "o", id: VOLUME, files: { "/f": A }, bytes: 4 }], strays: [] } },
+    {},
+    /holds 4 bytes, and 3 were measured/,
+  ],
+  [
+    "a volume that was never measured",
+    { rows: [{ ...volumeRow, usedBytes: null }, hostRow], samples: [], accruals: [] },
+    {},
+    /holds 3 bytes, and null were/,
+  ],
+  [
+    "a stretch that is accrued twice",
+    { accruals: [{ ...accrual, byteMs: "40" }] },
+    {},
+    /storage: .*come to day 20000/,
+  ],
+  ["a stretch that is not accrued", { accruals: [] }, {}, /storage: .*come to/],
+  [
+    "a stretch that is accrued for too long",
+    { accruals: [{ ...accrual, endMs: 43_200_011 }] },
+    {},
+    /storage: .*come to/,
+  ],
+  ["accruals of a volume that nobody measured", { samples: [] }, {}, /storage: .*come to/],
+  [
+    "measurements out of order",
+    { samples: [...volumeFacts().samples].reverse() },
+    {},
+    /and then at/,
+  ],
+  [
+    "a measurement after the end",
+    { samples: [...volumeFacts().samples, ended, { ...ended, ended: false }] },
+    {},
+    /measured after its end/,
+  ],
+  [
+    "a measurement that is not accrued",
+    {
+      rows: [{ ...volumeRow, usedBytes: 4 }, hostRow],
+      disk: { volumes: [{ orgId: "o", id: VOLUME, files: { "/f": A }, bytes: 4 }], strays: [] },
+    },
+    {},
+    /measured to hold 4, but accrues 3/,
+  ],
+  [
+    "a volume that is gone and accrues",
+    { ...gone, samples: volumeFacts().samples, events: deletedEvents },
+    { deleted: "yes" },
+    /goes on to accrue/,
+  ],
+])("of volumes: %s is found", (_, wrong, known, sentence) => {
+  const found = broken(facts({ volumes: volumeFacts(wrong) }), keeping(known));
+  expect(found.join("\n")).toMatch(sentence);
+});
+
+test("an answer about a volume is acknowledged, refused, in doubt, or strange", () => {
+  const judged = (status: number, code?: string) =>
+    judgeVolume({ status, code, body: {}, replayed: false });
+  expect(judged(200)).toBe("acked");
+  expect(judged(409, "volume_in_use")).toBe("refused");
+  expect(judged(409, "idempotency_in_progress")).toBe("doubt");
+  expect([0, 502, 503, 504].map((status) => judged(status))).toEqual(Array(4).fill("doubt"));
+  expect(judged(429)).toBe("again");
+  expect([400, 403, 404, 409, 413, 500].map((status) => judged(status, "x"))).toEqual(
+    Array(6).fill("strange"),
+  );
+});
+
+test("contents are told apart by what they are, and by their length", () => {
+  const contents = [contentOf("a", 3), contentOf("b", 3), contentOf("a", 2), contentOf("a", 0)];
+  expect(new Set(contents.map(digestOf)).size).toBe(4);
+  expect(contents.map(({ length }) => length)).toEqual([3, 3, 2, 0]);
+  expect(contentOf("a", 3)).toEqual(contentOf("a", 3));
+});
+
 test("an answer that no client should get is found", () => {
   const kept = journal(attempt());
   kept.strange.push("client-1 #1 create: 500 internal");
@@ -321,7 +567,7 @@ test("a seed repeats the blows and the choices; another one does not", () => {
   expect(blows("a").filter(({ kind }) => kind === "kill")).toHaveLength(50);
   const choices = (seed: string) => {
     const random = randomFrom(seed);
-    return Array.from({ length: 100 }, () => choose(random, 6));
+    return Array.from({ length: 100 }, () => [choose(random, 6), chooseForVolume(random, 3)]);
   };
   expect(choices("a")).toEqual(choices("a"));
   expect(choices("a")).not.toEqual(choices("b"));

@@ -37,7 +37,9 @@ describeWithDocker("a dockerd that is killed", () => {
 
 async function killDaemon(system: ChaosSystem, expected: object): Promise<void> {
   const { children, host, engine } = system;
-  const [person] = await createPeople(system.databaseUrl, 1);
+  const {
+    clients: [person],
+  } = await createPeople(system.databaseUrl, { clients: 1, keepers: 0 });
   const api = apiOf(system.urls[0] ?? "", person?.key ?? generateApiKey());
   const create = (name: string, query = "") =>
     api("POST", `/v1/sandboxes?start=true${query}`, { ...host.spec, name });

@@ -11,7 +11,7 @@ afterAll(() => program.close());
 
 const OPTIONS = { nodev: false, noexec: false, nosuid: false, readonly: false };
 
-/** Every field of a create but named volumes, which cannot exist yet. */
+/** Every field of a create. */
 const REQUEST = {
   name: "All.of-it_1",
   slug: "all-of-it-1",
@@ -52,6 +52,7 @@ const REQUEST = {
     },
     { type: "tmpfs", guest: "/mnt", size_mib: 16, options: { noexec: true, nodev: true } },
     { type: "disk_image", host: "disk.img", guest: "/disk", format: "qcow2", fstype: "ext4" },
+    { type: "named", name: "cache-1", guest: "/mnt/cache/", options: { noexec: true } },
   ],
   network: {
     enabled: true,
@@ -138,6 +139,13 @@ const SPEC = {
       options: { ...OPTIONS, noexec: true, nodev: true },
     },
     {
+      type: "Named",
+      guest: "/mnt/cache",
+      options: { ...OPTIONS, noexec: true },
+      stat_virtualization: "strict",
+      host_permissions: "private",
+    },
+    {
       type: "Bind",
       guest: "/mnt/data/deep",
       options: { ...OPTIONS, readonly: true, nosuid: true },
@@ -185,6 +193,35 @@ const SPEC = {
     ],
   },
 };
+
+/** Every field of a volume. */
+const VOLUME = { name: "cache-1", labels: { team: "core", "odd key/ü": "" }, capacity_gib: 7 };
+
+test("a volume: request -> message -> row -> message -> answer, every field", async () => {
+  const created = await program.api("POST", "/v1/volumes", { ...VOLUME, storage: "block" });
+  const expected = {
+    id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7/),
+    kind: "managed",
+    name: "cache-1",
+    status: "active",
+    storage: "block",
+    capacity_bytes: 7 * 2 ** 30,
+    used_bytes: null,
+    labels: VOLUME.labels,
+    created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+    updated_at: expect.stringMatching(/Z$/),
+  };
+  expect(created).toMatchObject({ status: 200, body: expected });
+  expect(Object.keys(created.body).sort()).toEqual(Object.keys(expected).sort());
+  const { id } = created.body;
+  const measured = async () => (await program.api("GET", `/v1/volumes/${id}`)).body;
+  await expect.poll(measured, { timeout: 30_000 }).toEqual({ ...expected, used_bytes: 0 });
+  const patched = await program.api("PATCH", `/v1/volumes/${id}`, {
+    capacity_gib: null,
+    labels: {},
+  });
+  expect(patched.body).toEqual({ ...expected, used_bytes: 0, capacity_bytes: null, labels: {} });
+});
 
 test("request -> message -> row -> message -> answer, every field", async () => {
   const created = await program.api("POST", "/v1/sandboxes?start=true&wait_for=running", REQUEST);

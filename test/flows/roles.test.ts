@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createDeployment, type Deployment } from "../support/deployment.ts";
+import { getFile, pathHeader, putFile } from "../support/files.ts";
 import { type Api, apiOf, image } from "../support/program.ts";
 
 const run = promisify(execFile);
@@ -66,6 +67,73 @@ describe("every role in a process of its own", { timeout: 60_000 }, () => {
     expect(again.body).toMatchObject({ id: made.body.id, status: "running" });
     expect((await api("DELETE", `/v1/sandboxes/${made.body.id}`)).status).toBe(200);
     expect((await api("GET", `/v1/sandboxes/${made.body.id}`)).status).toBe(404);
+  });
+
+  test("a volume through all of them: made, filled, read, listed, mounted, counted, deleted", async () => {
+    const { url, apiKey } = deployment;
+    const [host] = (await api("GET", "/v1/volumes")).body;
+    expect(host).toMatchObject({ kind: "host", name: null });
+    const made = await api("POST", "/v1/volumes", { name: "shared" });
+    expect(made).toMatchObject({ status: 200, body: { status: "active", labels: {} } });
+    const { id } = made.body;
+    expect((await putFile(api, id, "a/b.txt", "läuft")).status).toBe(200);
+    expect(await getFile(url, apiKey, id, "/a/b.txt")).toEqual({ status: 200, text: "läuft" });
+    const listed = await api("GET", `/v1/volumes/${id}/files`, undefined, {
+      headers: pathHeader("a"),
+    });
+    expect(listed.body.entries).toMatchObject([{ path: "/a/b.txt", kind: "file", size: 6 }]);
+    const mounts = [{ type: "named", name: "shared", guest: "/data" }];
+    const mounting = await api("POST", "/v1/sandboxes?start=true&wait_for=running", {
+      ...image(),
+      name: "mounting",
+      mounts,
+    });
+    expect(mounting.body.status).toBe("running");
+    expect(await api("DELETE", `/v1/volumes/${id}`)).toMatchObject({
+      status: 409,
+      body: { error: { code: "volume_in_use" } },
+    });
+    const measured = async () => (await api("GET", `/v1/volumes/${id}`)).body.used_bytes;
+    await expect.poll(measured, SLOW).toBe(6);
+    expect((await api("DELETE", "/v1/sandboxes/by-name/mounting")).status).toBe(200);
+    const deleted = () => api("DELETE", `/v1/volumes/${id}`);
+    await expect.poll(async () => (await deleted()).status, SLOW).toBe(200);
+    expect((await getFile(url, apiKey, id, "a/b.txt")).status).toBe(404);
+    expect((await api("GET", "/v1/volumes")).body).toMatchObject([{ id: host.id }]);
+    expect((await api("POST", "/v1/volumes", { name: "shared" })).body.id).not.toBe(id);
+    const usage = (await api("GET", "/v1/billing/usage/storage")).body;
+    expect(usage.rows).toContainEqual(expect.objectContaining({ volume_id: id }));
+    expect(usage.volumes.map((volume: { id: string }) => volume.id)).not.toContain(id);
+  });
+
+  test("an orchestrator that is killed loses no file, and no write that was not answered leaves half of one", async () => {
+    const { url, apiKey, orchestrators } = deployment;
+    const { id } = (await api("POST", "/v1/volumes", { name: "kept" })).body;
+    expect((await putFile(api, id, "kept", "kept")).status).toBe(200);
+    const begun = Promise.withResolvers<void>();
+    async function* endless() {
+      for (;;) {
+        yield new Uint8Array(65_536);
+        begun.resolve();
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    }
+    const writing = fetch(`${url}/v1/volumes/${id}/files/content`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${apiKey}`, ...pathHeader("half") },
+      body: ReadableStream.from(endless()),
+      duplex: "half",
+    }).then(
+      ({ status }) => status,
+      () => 0,
+    );
+    await begun.promise;
+    await orchestrators[0]?.kill();
+    expect([0, 503]).toContain(await writing);
+    orchestrators[0]?.start();
+    await ready();
+    expect(await getFile(url, apiKey, id, "kept")).toEqual({ status: 200, text: "kept" });
+    expect((await getFile(url, apiKey, id, "half")).status).toBe(404);
   });
 
   test.each(["gateway", "sandbox", "organization", "billing", "orchestrator"] as const)(

@@ -8,6 +8,7 @@ import { withClient } from "../../runtime/postgres/connect.ts";
 import { reachPostgres } from "../../runtime/postgres/reach.ts";
 import { Child } from "../support/child.ts";
 import { type Ended, spawnCli } from "../support/cli.ts";
+import { pathHeader } from "../support/files.ts";
 import { freePort } from "../support/ports.ts";
 import { find, type Place } from "./secrets/needles.ts";
 import { readFiles, readTables } from "./secrets/places.ts";
@@ -28,6 +29,13 @@ const CLIENTS = {
   cookie: planted("cookie"),
   refused: planted("refused"),
   malformed: planted("malformed"),
+};
+
+/** What files of volumes hold, which is there alone, and was not taken where it was refused. */
+const CONTENTS = {
+  kept: planted("kept"),
+  removed: planted("removed"),
+  refused: planted("unwanted"),
 };
 
 /** What the operator sets or makes. */
@@ -195,6 +203,30 @@ test("requests with secrets in them are served, repeated and refused", async () 
   });
 });
 
+test("files of volumes are written, repeated, refused, removed and lost with their volume", async () => {
+  const host = JSON.parse((await ask("GET", "/v1/volumes/default")).text);
+  const made = JSON.parse((await ask("POST", "/v1/volumes", { name: "files" })).text);
+  const lost = JSON.parse((await ask("POST", "/v1/volumes", { name: "lost" })).text);
+  const put = (id: string, path: string, raw: string) =>
+    ask("PUT", `/v1/volumes/${id}/files/content`, undefined, { raw, headers: pathHeader(path) });
+  expect(await put(host.id, "kept", CONTENTS.kept)).toMatchObject({ status: 200 });
+  for (const { id } of [made, lost])
+    expect(await put(id, "removed", CONTENTS.removed)).toMatchObject({ status: 200 });
+  expect(await put(made.id, "../out", CONTENTS.refused)).toMatchObject({ status: 400 });
+  expect(await put(made.id, "removed/below", CONTENTS.refused)).toMatchObject({ status: 409 });
+  const copy = { from: "removed", to: "copied" };
+  const once = { headers: { "idempotency-key": "copy" } };
+  for (const _ of [1, 2])
+    expect(await ask("POST", `/v1/volumes/${made.id}/files/copy`, copy, once)).toMatchObject({
+      status: 200,
+    });
+  for (const path of ["removed", "copied"])
+    expect(
+      await ask("DELETE", `/v1/volumes/${made.id}/files`, undefined, { headers: pathHeader(path) }),
+    ).toMatchObject({ status: 200 });
+  expect(await ask("DELETE", `/v1/volumes/${lost.id}`)).toMatchObject({ status: 200 });
+});
+
 test("a database that refuses a row, and says which, is logged without it", async () => {
   for (const name of ["sandbox.sandboxes", "organization.api_keys"])
     await execute(`ALTER TABLE ${name} ADD CONSTRAINT broken CHECK (name <> 'broken') NOT VALID`);
@@ -265,4 +297,13 @@ test("nothing that is secret can be read in any table, file, log or answer", asy
   expect(find(secrets, answers)).toEqual([]);
   // The logs, and the database as it lies on the disk, with what was deleted of it.
   expect(find(secrets, await readFiles(dataDir))).toEqual([]);
+});
+
+test("what files hold can be read in them alone, and not where they were removed", async () => {
+  expect(find(CONTENTS, await readTables(await databaseUrl()))).toEqual([]);
+  expect(find(CONTENTS, answers)).toEqual([]);
+  const found = async () => find(CONTENTS, await readFiles(dataDir));
+  await expect
+    .poll(found, SLOW)
+    .toEqual([expect.stringMatching(/^kept: volumes\/.*\/files\/kept$/)]);
 });

@@ -101,7 +101,8 @@ function addOrganization(databaseUrl: string, slug: string, key: string): Promis
          INSERT INTO organization.organizations (id, name, slug) VALUES (gen_random_uuid(), $1, $1) RETURNING id
        )
        INSERT INTO organization.api_keys (id, org_id, name, key_sha256, prefix, last_four)
-       SELECT gen_random_uuid(), id, 'test', $2, 'sgt_live_', right($3, 4) FROM org RETURNING org_id`,
+       SELECT gen_random_uuid(), id, 'test', $2, 'sgt_live_', right($3, 4) FROM org
+       RETURNING org_id, sandbox.add_host_volume(org_id, now())`,
       [slug, hashApiKey(key), key],
     );
     const [row] = rows;

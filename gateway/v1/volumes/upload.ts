@@ -73,6 +73,8 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
   readonly #ask: () => void;
   #asked = 0;
   #ended: boolean;
+  /** Why the call was aborted. */
+  #aborted: { reason: unknown } | undefined;
 
   /** @param ask called when the target was taken, and content is wanted */
   constructor(
@@ -94,6 +96,7 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
   }
 
   async next(): Promise<IteratorResult<WriteMessage, undefined>> {
+    if (this.#aborted) throw this.#aborted.reason;
     this.#asked += 1;
     if (this.#asked === 1) return { done: false, value: this.#target };
     if (this.#asked === 2) this.#ask();
@@ -107,9 +110,12 @@ class WriteMessages implements AsyncIterable<WriteMessage>, AsyncIterator<WriteM
     return this.#last();
   }
 
-  /** Called when the call was aborted: what is still asked for after that fails. */
+  /**
+   * Called when the call was aborted, or its connection broke: what is still asked for after that fails. The transfer is not
+   * cut, else a lost connection would look as if this side had ended the call.
+   */
   async throw(reason: unknown): Promise<IteratorResult<WriteMessage, undefined>> {
-    this.#transfer.cut(reason);
+    this.#aborted = { reason };
     throw reason;
   }
 

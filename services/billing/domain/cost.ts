@@ -1,6 +1,6 @@
 import { DAY_MS, monthEnd, monthStart } from "./calendar.ts";
 import type { Limits } from "./limits.ts";
-import { METRICS, type Metric, UNIT, type Use } from "./metrics.ts";
+import { GIB, METRICS, type Metric, UNIT, type Use } from "./metrics.ts";
 import type { Plan, Prices } from "./plan.ts";
 
 /** What was used in a calendar month before a window and within it. */
@@ -63,7 +63,7 @@ export const POOLS = {
 
 // A GiB is included for as long as the month is.
 function storageUnit(month: number): bigint {
-  return 1024n * BigInt(monthEnd(month) - month);
+  return GIB * BigInt(monthEnd(month) - month);
 }
 
 /** Days of use, before a window and within it, by month. */

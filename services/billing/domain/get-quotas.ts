@@ -8,7 +8,7 @@ import { exhaustedPools } from "./pools.ts";
 
 export interface Quotas {
   account: Account;
-  /** Of this month, up to now. */
+  /** Of this month, up to now; storage, which has no hours among the quotas, is left out. */
   used: Use;
   poolExhausted: boolean;
 }
@@ -21,7 +21,7 @@ export async function getQuotas(
   const now = await ctx.store.now();
   const account = await requireAccount(ctx, orgId);
   const month = monthStart(now);
-  const days = await ctx.store.sumUse(orgId, now, {
+  const days = await ctx.store.sumRuns(orgId, now, {
     before: { since: month, until: month },
     within: { since: month, until: now },
   });

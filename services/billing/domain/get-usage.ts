@@ -14,8 +14,8 @@ export interface Usage {
   projectedCents: bigint;
   /** In their order; only days on which something was used. */
   days: { day: number; use: Use }[];
-  /** What volumes hold now; undefined: nothing was ever measured. */
-  storageMib: bigint | undefined;
+  /** What volumes held when they were last measured; undefined: none ever was. */
+  storedBytes: bigint | undefined;
   currency: string;
 }
 
@@ -29,10 +29,16 @@ export async function getUsage(
   const window = resolveWindow(given, now);
   const { plan, limits } = await requireAccount(ctx, orgId);
   // Pools are used up in the order of time, so what the month used before the window counts too.
-  const days = await ctx.store.sumUse(orgId, now, {
+  const parts = {
     before: { since: monthStart(window.since), until: window.since },
     within: { since: window.since, until: window.counted },
-  });
+  };
+  const [runs, storage, storedBytes] = await Promise.all([
+    ctx.store.sumRuns(orgId, now, parts),
+    ctx.store.sumStorage(orgId, now, parts),
+    ctx.store.findStoredBytes(orgId),
+  ]);
+  const days = [...runs, ...storage];
   const months = byMonth(days);
   const within = days.filter(({ part }) => part === "within");
   const used = within.reduce((sum, { use }) => addUse(sum, use), NO_USE);
@@ -47,10 +53,16 @@ export async function getUsage(
     lines,
     totalCents,
     projectedCents: projected(totalCents, window),
-    days: within,
-    storageMib: await ctx.store.findStorageMib(orgId),
+    days: byDay(within),
+    storedBytes,
     currency: plan.currency,
   };
+}
+
+function byDay(days: readonly { day: number; use: Use }[]): Usage["days"] {
+  const sums = new Map<number, Use>();
+  for (const { day, use } of days) sums.set(day, addUse(sums.get(day) ?? NO_USE, use));
+  return [...sums].map(([day, use]) => ({ day, use })).sort((a, b) => a.day - b.day);
 }
 
 // In proportion to the time that is over, where some of the period is and some is not.

@@ -13,11 +13,18 @@ export interface SandboxDay {
   identity: { name: string; slug: string } | undefined;
 }
 
-/** What one volume held on one day, in MiB times milliseconds. */
+/** What one volume held on one day, in bytes times milliseconds. */
 export interface VolumeDay {
   volumeId: string;
   day: number;
   held: bigint;
+  /** Undefined: it does not exist any more. */
+  identity: VolumeIdentity | undefined;
+}
+
+export interface VolumeIdentity {
+  /** Null: the host volume. */
+  name: string | null;
 }
 
 /**

@@ -3,7 +3,7 @@ export const METRICS = ["vcpu", "memory", "disk", "storage"] as const;
 
 export type Metric = (typeof METRICS)[number];
 
-/** Exact quantities: vCPUs times milliseconds, else MiB times milliseconds. */
+/** Exact quantities: vCPUs times milliseconds, MiB times milliseconds, and of storage bytes times milliseconds. */
 export type Use = Readonly<Record<Metric, bigint>>;
 
 export const NO_USE: Use = { vcpu: 0n, memory: 0n, disk: 0n, storage: 0n };
@@ -11,12 +11,15 @@ export const NO_USE: Use = { vcpu: 0n, memory: 0n, disk: 0n, storage: 0n };
 const HOUR_MS = 3_600_000n;
 const GIB_HOUR = 1024n * HOUR_MS;
 
+export const MIB = 1n << 20n;
+export const GIB = 1n << 30n;
+
 /** The exact quantity of one unit of a line. */
 export const UNIT: Readonly<Record<Metric, bigint>> = {
   vcpu: HOUR_MS,
   memory: GIB_HOUR,
   disk: GIB_HOUR,
-  storage: GIB_HOUR,
+  storage: GIB * HOUR_MS,
 };
 
 export const UNIT_NAMES: Readonly<Record<Metric, string>> = {

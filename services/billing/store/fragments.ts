@@ -21,14 +21,6 @@ export const LIVE = `
     WHERE r.org_id = $1::uuid AND r.running_at IS NOT NULL AND r.metered_at IS NULL
   )`;
 
-/** What organization `$1` held in volumes; `$2` is now. */
-export const HELD = `
-  held AS MATERIALIZED (
-    SELECT a.volume_id, a.mib::numeric AS mib, billing.ms(a.since) AS since,
-           coalesce(billing.ms(a.until), $2::float8::bigint) AS until
-    FROM billing.storage_accruals a WHERE a.org_id = $1::uuid
-  )`;
-
 /** The days that [since, until) touches, and how long on each: rows of (day, ms). */
 export function daysOf(since: string, until: string): string {
   return `(SELECT d.day, least(${until}, (d.day + 1) * ${DAY_MS}) - greatest(${since}, d.day * ${DAY_MS}) AS ms
@@ -38,6 +30,22 @@ export function daysOf(since: string, until: string): string {
 
 /** How long the run day `row` lasted within [since, until). */
 export function runDayMs(row: string, since: string, until: string): string {
-  const midnight = `${dayOf(`${row}.day`)}::bigint * ${DAY_MS}`;
+  const midnight = midnightOf(row);
   return `greatest(0, least(${row}.end_ms, ${until} - ${midnight}) - greatest(${row}.start_ms, ${since} - ${midnight}))`;
 }
+
+/**
+ * What was accrued on the day of `row` within [since, until): of a day that the window cuts, the part that its time is of
+ * the row's. What lies before an instant is cut off to the unit, and a window has what lies before its end less what lies
+ * before its beginning, so that windows that adjoin add up to the row.
+ */
+export function accruedWithin(row: string, since: string, until: string): string {
+  const length = `(${row}.end_ms - ${row}.start_ms)`;
+  const past = (instant: string) =>
+    `least(greatest(${instant} - ${midnightOf(row)} - ${row}.start_ms, 0), ${length})`;
+  const before = (instant: string) => `div(${row}.byte_ms * ${past(instant)}, ${length})`;
+  const whole = `${since} <= ${midnightOf(row)} AND ${until} >= ${midnightOf(row)} + ${DAY_MS}`;
+  return `CASE WHEN ${whole} THEN ${row}.byte_ms WHEN ${since} < ${until} THEN ${before(until)} - ${before(since)} ELSE 0 END`;
+}
+
+const midnightOf = (row: string) => `${dayOf(`${row}.day`)}::bigint * ${DAY_MS}`;

@@ -1,7 +1,7 @@
 import type { Database } from "../../../prisma/database.ts";
 import { DAY_MS } from "../domain/calendar.ts";
-import type { SandboxDay, VolumeDay } from "../domain/list-usage.ts";
-import { dateOf, dayOf, daysOf, HELD, LIVE, runDayMs } from "./fragments.ts";
+import type { SandboxDay } from "../domain/list-usage.ts";
+import { dateOf, dayOf, daysOf, LIVE, runDayMs } from "./fragments.ts";
 import type { Span } from "./use.ts";
 
 interface SandboxDayRow {
@@ -56,40 +56,4 @@ export async function listSandboxDays(
     disk: BigInt(disk),
     identity: name !== null && slug !== null ? { name, slug } : undefined,
   }));
-}
-
-const VOLUME_DAYS = `
-WITH ${HELD}, span AS (SELECT $3::float8::bigint AS since, $4::float8::bigint AS until)
-SELECT h.volume_id AS "volumeId", d.day::int, sum(h.mib * d.ms)::text AS held
-FROM span, held h, LATERAL ${daysOf("greatest(h.since, span.since)", "least(h.until, span.until)")} d
-GROUP BY h.volume_id, d.day HAVING sum(h.mib * d.ms) > 0 ORDER BY d.day, h.volume_id`;
-
-/** What each volume held on each day of a span, by day, then by volume. */
-export async function listVolumeDays(
-  database: Database,
-  orgId: string,
-  now: number,
-  { since, until }: Span,
-): Promise<VolumeDay[]> {
-  const rows = await database.query<{ volumeId: string; day: number; held: string }>(
-    VOLUME_DAYS,
-    orgId,
-    now,
-    since,
-    until,
-  );
-  return rows.map((row) => ({ ...row, held: BigInt(row.held) }));
-}
-
-/** What volumes hold now; undefined: nothing was ever measured. */
-export async function findStorageMib(
-  database: Database,
-  orgId: string,
-): Promise<bigint | undefined> {
-  const [row] = await database.query<{ mib: string | null }>(
-    `SELECT coalesce(sum(mib) FILTER (WHERE until IS NULL), CASE WHEN count(*) > 0 THEN 0 END)::text AS mib
-     FROM billing.storage_accruals WHERE org_id = $1::uuid`,
-    orgId,
-  );
-  return row?.mib == null ? undefined : BigInt(row.mib);
 }

@@ -9,10 +9,11 @@ export function keepVolumes({
   volumeCalls: calls,
   measurer,
   log,
+  limits,
 }: OrchestratorContext): { stop(): Promise<void> } | undefined {
   if (!volumes || !measurer) return undefined;
   const removal = startRemoval({ store, volumes, calls, log });
-  const metering = new Metering({ store, measurer, log });
+  const metering = new Metering({ store, measurer, log, changedSecs: limits.volumeMeasureSecs });
   return {
     stop: async () => {
       await Promise.all([removal.stop(), metering.stop()]);

@@ -17,6 +17,8 @@ export interface Change {
   starts: boolean;
   /** Id of the sandbox that it names. */
   target: string | undefined;
+  /** The sandbox mounts a volume. */
+  mounts?: boolean;
   /** The name that it gives. */
   rename?: string;
   /** Learns from an answer what has become of the slot. */

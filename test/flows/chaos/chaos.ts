@@ -6,11 +6,13 @@ import { broken } from "./invariants.ts";
 import { Journal } from "./journal.ts";
 import { deal } from "./killer.ts";
 import type { ChaosOptions } from "./options.ts";
-import { createPeople } from "./people.ts";
+import { createPeople, type Person } from "./people.ts";
 import { type Outcome, tell } from "./report.ts";
 import { type Blow, scheduleOf } from "./schedule.ts";
 import { settle } from "./settle.ts";
 import { type ChaosSystem, startSystem } from "./system.ts";
+import { filesAs } from "./volumes/file-calls.ts";
+import { runKeeper } from "./volumes/keeper.ts";
 
 /** Changes that each client makes before the first blow. */
 const WORK_EACH = 2;
@@ -59,16 +61,23 @@ async function workAndKill(system: ChaosSystem, options: ChaosOptions, say: Prin
 
 async function startClients(
   { urls, databaseUrl, host: { spec } }: ChaosSystem,
-  { clients, seed, engine }: ChaosOptions,
+  { clients, keepers, seed, engine }: ChaosOptions,
   journal: Journal,
   signal: AbortSignal,
 ): Promise<Promise<void>[]> {
   const pauseMs = PAUSE_MS[engine];
-  const people = await createPeople(databaseUrl, clients);
-  return people.map(({ name, key }) => {
+  const people = await createPeople(databaseUrl, { clients, keepers });
+  const optionsOf = ({ name, key }: Person) => {
     const calls = urls.map((url) => callsAs(url, key));
-    return runClient({ name, calls, seed, journal, spec, pauseMs, signal });
-  });
+    return { name, calls, seed, journal, spec, pauseMs, signal };
+  };
+  return [
+    ...people.clients.map((person) => runClient(optionsOf(person))),
+    ...people.keepers.map((person) => {
+      const files = urls.map((url) => filesAs(url, person.key));
+      return runKeeper({ ...optionsOf(person), files });
+    }),
+  ];
 }
 
 /** Returns when so many changes were acknowledged: then there is something to lose. */

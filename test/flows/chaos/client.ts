@@ -50,6 +50,16 @@ export async function runClient(options: ClientOptions): Promise<void> {
   }
 }
 
+/** One change, until what came of it is known. */
+export function change(
+  options: ClientOptions,
+  operation: number,
+  wanted: Change,
+  random: Random,
+): Promise<void> {
+  return insist(asking(options, operation, wanted, random), random);
+}
+
 /** One operation, of which every try may go to another gateway. */
 interface Asking extends ClientOptions {
   operation: number;
@@ -90,7 +100,7 @@ async function send(asking: Asking, call: Call, repeats: boolean): Promise<boole
   const { change, idempotencyKey } = asking;
   const { method, path, body } = change;
   const answer = await call({ method, path, body, idempotencyKey });
-  const verdict = judge(answer, change.waits);
+  const verdict = judge(answer, change.waits, change.mounts);
   change.learn(answer);
   write(asking, answer, verdict, repeats);
   return verdict.final;
@@ -99,7 +109,7 @@ async function send(asking: Asking, call: Call, repeats: boolean): Promise<boole
 function write(
   { journal, name: client, operation, change, idempotencyKey }: Asking,
   { status, code, body, replayed }: Answer,
-  { outcome, final, strange }: Verdict,
+  { outcome, final, unkept, strange }: Verdict,
   repeats: boolean,
 ): void {
   const { action, starts, target, waits, rename: name } = change;
@@ -117,7 +127,7 @@ function write(
     waits,
     repeats,
     replayed,
-    ...(final && { body: JSON.stringify(body) }),
+    ...(final && !unkept && { body: JSON.stringify(body) }),
     answer,
     at: Date.now(),
   });

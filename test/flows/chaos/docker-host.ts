@@ -64,13 +64,13 @@ export async function startDockerHost(
     await close();
     throw error;
   }
-  return hostOf(daemons.dockerd, host, cgroupOf(parent), close);
+  return hostOf(daemons.dockerd, host, parent, close);
 }
 
 function hostOf(
   child: Child,
   host: string,
-  cgroup: string,
+  parent: string,
   close: () => Promise<void>,
 ): EngineHost {
   // With a network, and so with a gate: a kill may come between a machine's start and its rules.
@@ -80,11 +80,12 @@ function hostOf(
     connect: async (databaseUrl) => {
       const database = openDatabase(databaseUrl, { poolSize: 1 });
       const log = pino({ level: "silent" });
-      const { engine } = await chooseEngine(readConfig(env).engine, database, log);
+      const config = readConfig({ ...env, DATA_DIR: parent });
+      const { engine } = await chooseEngine(config.engine, database, log);
       await database.close();
       return engine;
     },
-    faults: () => hostFaults(connectDocker({ host }), cgroup),
+    faults: () => hostFaults(connectDocker({ host }), cgroupOf(parent)),
     // Frozen it takes connections and answers none.
     setAvailable: async (available) => child.signal(available ? "SIGCONT" : "SIGSTOP"),
     env,

@@ -2,6 +2,7 @@ import { withClient } from "../../../runtime/postgres/connect.ts";
 import type { Instance } from "../../../services/orchestrator/engines/engine.ts";
 import { PLACES_SQL, type PlacesRow } from "../../support/places.ts";
 import type { LedgerEntry } from "./engine-protocol.ts";
+import type { VolumeFacts } from "./volumes/facts.ts";
 
 export interface SandboxRow {
   id: string;
@@ -56,6 +57,7 @@ export interface Facts {
   unevenDays: string[];
   /** Effective starts; empty where nobody could write them down. */
   starts: LedgerEntry[];
+  volumes: VolumeFacts;
   /** What is wrong with machines beyond what their engine shows. */
   host: string[];
 }

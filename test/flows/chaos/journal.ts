@@ -1,3 +1,5 @@
+import { VolumeBook } from "./volumes/book.ts";
+
 /** What a client asked for, and what it knows of that. */
 export type Action = "create" | "start" | "stop" | "rename" | "destroy";
 
@@ -38,6 +40,7 @@ export class Journal {
   readonly attempts: Attempt[] = [];
   /** Answers that no client should ever get. */
   readonly strange: string[] = [];
+  readonly book = new VolumeBook();
   readonly #counts = new Map<string, number>();
 
   add(attempt: Attempt): void {

@@ -5,12 +5,17 @@ export interface Verdict {
   outcome: Attempt["outcome"];
   /** Nothing more can be learned by asking again. */
   final: boolean;
+  /** No record is kept of it, so a repeat may be told something else. */
+  unkept?: boolean;
   /** Why no client should ever get such an answer. */
   strange?: string;
 }
 
-/** What an answer says about the change that was asked for. Pure. */
-export function judge(answer: Answer, waits: boolean): Verdict {
+/**
+ * What an answer says about the change that was asked for. Pure.
+ * @param mounts whether the sandbox mounts a volume that may be gone
+ */
+export function judge(answer: Answer, waits: boolean, mounts = false): Verdict {
   const { status, code } = answer;
   switch (status) {
     case 200:
@@ -18,6 +23,10 @@ export function judge(answer: Answer, waits: boolean): Verdict {
     case 404:
       // A wait on a sandbox that somebody destroys meanwhile says so too.
       return { outcome: waits ? "doubt" : "refused", final: true };
+    case 400:
+      // The volume that it mounts was deleted.
+      if (!mounts || code !== "invalid_sandbox_config") return strange(answer);
+      return { ...REFUSED, unkept: true };
     case 403:
       return code === "quota_exceeded" ? REFUSED : strange(answer);
     case 409:

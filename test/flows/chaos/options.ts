@@ -8,6 +8,8 @@ export interface ChaosOptions {
   /** Whether containers outlive dockerd; docker only. */
   liveRestore: boolean;
   clients: number;
+  /** Clients that have volumes. */
+  keepers: number;
   /** How long everything may take to settle, in seconds. */
   settleSecs: number;
   /** Keeps the logs and the database's folder. */
@@ -15,7 +17,7 @@ export interface ChaosOptions {
 }
 
 const USAGE =
-  "npm run chaos -- --kills N --seed S [--engine simulated|docker] [--no-live-restore] [--clients N] [--keep]";
+  "npm run chaos -- --kills N --seed S [--engine simulated|docker] [--no-live-restore] [--clients N] [--keepers N] [--keep]";
 
 /** @throws Error with the usage where the arguments do not fit */
 export function readOptions(args: readonly string[]): ChaosOptions {
@@ -29,6 +31,7 @@ export function readOptions(args: readonly string[]): ChaosOptions {
         engine: { type: "string", default: "simulated" },
         "live-restore": { type: "boolean", default: true },
         clients: { type: "string" },
+        keepers: { type: "string" },
         keep: { type: "boolean", default: false },
       },
     });
@@ -40,6 +43,7 @@ export function readOptions(args: readonly string[]): ChaosOptions {
       engine,
       liveRestore: values["live-restore"],
       clients: whole("clients", values.clients ?? (engine === "docker" ? "5" : "9")),
+      keepers: whole("keepers", values.keepers ?? (engine === "docker" ? "2" : "4")),
       settleSecs: 120,
       keep: values.keep,
     };

@@ -3,6 +3,7 @@ import { startOrchestratorRole } from "../../../app/roles/orchestrator.ts";
 import { readConfig } from "../../../runtime/env.ts";
 import { Lifecycle, onSignals } from "../../../runtime/lifecycle.ts";
 import { createLogger } from "../../../runtime/log.ts";
+import { createDirectoryVolumes } from "../../../services/orchestrator/engines/volumes/directory-volumes.ts";
 import { createRemoteEngine } from "./remote-engine.ts";
 
 const [socket = ""] = process.argv.slice(2);
@@ -18,7 +19,10 @@ onSignals(
   () => lifecycle.force(),
 );
 const onCrash = () => void end(1);
-const engine = createRemoteEngine(socket);
+const engine = {
+  ...createRemoteEngine(socket),
+  volumes: createDirectoryVolumes({ root: config.engine.volumesDir }),
+};
 try {
   await startOrchestratorRole({ config, log, lifecycle, onCrash }, async () => ({
     engine,

@@ -9,6 +9,11 @@ export interface Person {
 
 const PER_ORGANIZATION = 3;
 
+/** One organization may store so much that nothing is refused, and all is reserved. */
+const STORAGE = `
+INSERT INTO billing.overrides (org_id, limits, updated_at)
+SELECT id, '{"max_total_storage_gib": 20}', now() FROM organization.organizations WHERE slug = 'chaos-2'`;
+
 /** One organization has limits, and a row that is beyond them is refused: the client that would make it is told `internal`. */
 const LIMIT = `
 DO $$ BEGIN
@@ -20,15 +25,20 @@ DO $$ BEGIN
     (SELECT id FROM organization.organizations WHERE slug = 'chaos-1'));
 END $$`;
 
-/** Makes organizations with some clients each, every client with a key of its own. */
-export async function createPeople(databaseUrl: string, count: number): Promise<Person[]> {
-  const people = Array.from({ length: count }, (_, i) => ({
-    name: `client-${i + 1}`,
+/** Makes organizations with some clients each, every client with a key of its own; keepers are those who have volumes. */
+export async function createPeople(
+  databaseUrl: string,
+  count: { clients: number; keepers: number },
+): Promise<{ clients: Person[]; keepers: Person[] }> {
+  const person = (kind: string, perOrganization: number) => (_: unknown, i: number) => ({
+    name: `${kind}-${i + 1}`,
     key: generateApiKey(),
-    organization: `chaos-${Math.floor(i / PER_ORGANIZATION) + 1}`,
-  }));
+    organization: `chaos-${Math.floor(i / perOrganization) + 1}`,
+  });
+  const clients = Array.from({ length: count.clients }, person("client", PER_ORGANIZATION));
+  const keepers = Array.from({ length: count.keepers }, person("keeper", 1));
   await withClient(databaseUrl, async (client) => {
-    for (const { name, key, organization } of people)
+    for (const { name, key, organization } of [...clients, ...keepers])
       await client.query(
         `WITH org AS (
            INSERT INTO organization.organizations (id, name, slug) VALUES (gen_random_uuid(), $1, $1)
@@ -39,6 +49,10 @@ export async function createPeople(databaseUrl: string, count: number): Promise<
         [organization, name, hashApiKey(key), key],
       );
     await client.query(LIMIT);
+    await client.query(STORAGE);
+    await client.query(
+      "SELECT sandbox.add_host_volume(id, clock_timestamp()) FROM organization.organizations",
+    );
   });
-  return people;
+  return { clients, keepers };
 }

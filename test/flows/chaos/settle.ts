@@ -2,6 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Facts, readDatabase } from "./facts.ts";
 import { unsettled } from "./invariants.ts";
 import type { ChaosSystem } from "./system.ts";
+import { age, readDisk } from "./volumes/disk.ts";
+import { readVolumes } from "./volumes/facts.ts";
 
 const QUIET_MS = 4_000;
 const LOOK_MS = 500;
@@ -12,6 +14,7 @@ const LOOK_MS = 500;
  */
 export async function settle(system: ChaosSystem, limitMs: number): Promise<Facts> {
   const until = Date.now() + limitMs;
+  await age(system.volumesDir);
   let quietSince: number | undefined;
   let before = -1;
   for (;;) {
@@ -32,7 +35,18 @@ async function look(system: ChaosSystem): Promise<Facts | undefined> {
 }
 
 async function lookAtLast(system: ChaosSystem): Promise<Facts> {
-  const { databaseUrl, engine, starts, host } = system;
-  const [rows, machines] = await Promise.all([readDatabase(databaseUrl), engine.list()]);
-  return { ...rows, machines, starts: await starts(), host: (await host.faults?.()) ?? [] };
+  const { databaseUrl, engine, starts, host, volumesDir } = system;
+  const [rows, machines, volumes, disk] = await Promise.all([
+    readDatabase(databaseUrl),
+    engine.list(),
+    readVolumes(databaseUrl),
+    readDisk(volumesDir),
+  ]);
+  return {
+    ...rows,
+    machines,
+    volumes: { ...volumes, disk },
+    starts: await starts(),
+    host: (await host.faults?.()) ?? [],
+  };
 }

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { migrate } from "../../../prisma/migrate.ts";
+import { withClient } from "../../../runtime/postgres/connect.ts";
 import type { Engine } from "../../../services/orchestrator/engines/engine.ts";
 import type { Child } from "../../support/child.ts";
 import { createDeployment, type Deployment } from "../../support/deployment.ts";
@@ -12,6 +13,7 @@ import type { ChaosOptions } from "./options.ts";
 import { type KillablePostgres, startKillablePostgres } from "./postgres.ts";
 import type { Victim } from "./schedule.ts";
 import { startSimulatedHost } from "./simulated-host.ts";
+import { WATCH_SAMPLES } from "./volumes/facts.ts";
 
 /** What runs the machines of a chaos run, in processes of its own. */
 export interface EngineHost {
@@ -34,6 +36,8 @@ export interface EngineHost {
 /** Everything that runs, each part in a process that may be killed. */
 export interface ChaosSystem {
   dir: string;
+  /** Where volumes lie. */
+  volumesDir: string;
   /** Of the gateways. */
   urls: string[];
   databaseUrl: string;
@@ -50,6 +54,7 @@ const SETTINGS = {
   ORPHAN_DELAY_SECS: "5",
   // A killed process leaves its calls to the next one, so nobody waits long for them.
   DRAIN_TIMEOUT_SECS: "5",
+  VOLUME_MEASURE_SECS: "3",
 };
 const READY_MS = 120_000;
 
@@ -64,6 +69,7 @@ export async function startSystem(options: ChaosOptions): Promise<ChaosSystem> {
     const postgres = await startKillablePostgres(join(dir, "postgres"));
     closing.push(() => postgres.child.kill());
     await migrate(postgres.url);
+    await withClient(postgres.url, (client) => client.query(WATCH_SAMPLES));
     const start = options.engine === "docker" ? startDockerHost : startSimulatedHost;
     const host = await start(dir, options);
     closing.push(host.close);
@@ -124,7 +130,18 @@ function assemble(
     const lines = (await readFile(host.ledger, "utf8")).split("\n").filter(Boolean);
     return lines.map((line) => JSON.parse(line) as LedgerEntry);
   };
-  return { dir, urls, databaseUrl: postgres.url, children, host, engine, starts, close };
+  const volumesDir = join(dir, "volumes");
+  return {
+    dir,
+    volumesDir,
+    urls,
+    databaseUrl: postgres.url,
+    children,
+    host,
+    engine,
+    starts,
+    close,
+  };
 }
 
 function pair<Name extends string>(name: Name, [one, two]: Child[]) {

@@ -1,8 +1,16 @@
+import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../../runtime/caller.ts";
 import { amountCents, halfUp } from "../../../services/billing/domain/cost.ts";
-import { divided, inUnits, UNIT } from "../../../services/billing/domain/metrics.ts";
-import { as, type BillingBench, createBillingBench, insertRuns } from "./support.ts";
+import { divided, GIB, inUnits, UNIT } from "../../../services/billing/domain/metrics.ts";
+import {
+  as,
+  type BillingBench,
+  createBillingBench,
+  ended,
+  insertRuns,
+  measured,
+} from "./support.ts";
 
 let bench: BillingBench;
 beforeAll(async () => {
@@ -101,11 +109,9 @@ describe("prices", () => {
 
   test("a GiB of storage is included for the whole month", async () => {
     const caller = await payer("with-storage", { includedStorageGib: 2 });
-    await bench.database.query(
-      `INSERT INTO billing.storage_accruals (org_id, volume_id, since, until, mib)
-       VALUES ($1::uuid, gen_random_uuid(), '2026-04-01Z', '2026-05-01Z', 5 * 1024) RETURNING mib`,
-      caller.orgId,
-    );
+    const volume = { orgId: caller.orgId, volumeId: randomUUID(), bytes: 5n * GIB };
+    await measured(bench.database, { ...volume, at: "2026-04-01T00:00:00Z" });
+    await ended(bench.database, volume.volumeId, "2026-05-01T00:00:00Z");
     // 3 GiB for the 720 hours of April at 0.027 cents.
     expect((await amounts(caller, "2026-04-01T00:00:00Z", "2026-05-01T00:00:00Z"))[3]).toBe(58);
   });

@@ -161,3 +161,56 @@ export function refusalOf(call: Promise<unknown>): Promise<{ reason: string; fie
     },
   );
 }
+
+/** What a volume was measured to hold, as the statement that writes a measurement down tells it. */
+export interface TestSample {
+  orgId: string;
+  volumeId: string;
+  /** RFC 3339. */
+  at: string;
+  bytes: bigint;
+}
+
+export async function measured(
+  database: Database,
+  { orgId, volumeId, at, bytes }: TestSample,
+): Promise<void> {
+  await database.query(
+    "SELECT billing.accrue_storage($1::uuid, $2::uuid, $3::text::bigint, $4::text::timestamptz)::text AS done",
+    orgId,
+    volumeId,
+    String(bytes),
+    at,
+  );
+}
+
+/** What the statement that deletes a volume tells. */
+export async function ended(database: Database, volumeId: string, at: string): Promise<void> {
+  await database.query(
+    "SELECT billing.end_storage($1::uuid, $2::text::timestamptz)::text AS done",
+    volumeId,
+    at,
+  );
+}
+
+/** A volume; without a name the organization's host volume. */
+export async function insertVolume(
+  database: Database,
+  {
+    orgId,
+    name,
+    deleted = false,
+  }: { orgId: string; name: string | null; deleted?: boolean | undefined },
+): Promise<string> {
+  const id = randomUUID();
+  await database.query(
+    `INSERT INTO sandbox.volumes (id, org_id, kind, name, created_at, updated_at, deleted_at)
+     VALUES ($1::uuid, $2::uuid, CASE WHEN $3::text IS NULL THEN 'host' ELSE 'managed' END, $3, now(), now(),
+             CASE WHEN $4::boolean THEN now() END) RETURNING id`,
+    id,
+    orgId,
+    name,
+    deleted,
+  );
+  return id;
+}

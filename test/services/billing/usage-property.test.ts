@@ -182,7 +182,7 @@ test("adjoining windows are charged what the whole is, pools and months in betwe
           const date = new Date(since);
           const month = Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
           const parts = { before: { since: month, until: since }, within: { since, until } };
-          const months = byMonth(await bench.ctx.store.sumUse(orgId, now, parts));
+          const months = byMonth(await bench.ctx.store.sumRuns(orgId, now, parts));
           return charged("vcpu", months, { included_vcpu_hours: included });
         };
         const [whole, first, second] = [

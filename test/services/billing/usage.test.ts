@@ -274,30 +274,3 @@ describe("windows", () => {
     expect(await vcpu("2026-07-01T00:00:00Z")).toBe(0);
   });
 });
-
-test("what volumes hold is counted by day, priced, and told as it is now", async () => {
-  const caller = await bench.organization();
-  const volumeId = randomUUID();
-  const accrue = (since: string, until: string | null, mib: number) =>
-    bench.database.query(
-      `INSERT INTO billing.storage_accruals (org_id, volume_id, since, until, mib)
-       VALUES ($1::uuid, $2::uuid, $3::timestamptz, $4::timestamptz, $5::int) RETURNING mib`,
-      caller.orgId,
-      volumeId,
-      since,
-      until,
-      mib,
-    );
-  await accrue("2026-04-01T12:00:00Z", "2026-04-02T06:00:00Z", 1024);
-  await accrue("2026-04-02T06:00:00Z", null, 3072);
-  bench.setNow("2026-04-02T12:00:00Z");
-  const answer = await usage(caller);
-  expect(answer.lines[3]).toMatchObject({ name: "storage", quantity: 12 + 6 + 18 });
-  expect(answer.storageGib).toBe(3);
-  const { rows, volumes } = await bench.client.listStorageUsage({}, as(caller));
-  expect(rows.map(({ day, mibSeconds }) => [iso(day), mibSeconds])).toEqual([
-    ["2026-04-01T00:00:00.000Z", 12 * 3600 * 1024],
-    ["2026-04-02T00:00:00.000Z", (6 + 18) * 3600 * 1024],
-  ]);
-  expect(volumes).toEqual([]);
-});

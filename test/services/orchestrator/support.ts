@@ -112,6 +112,7 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
         stopTimeoutSecs: 60,
         stopGraceMs: 1_000,
         orphanDelaySecs: 600,
+        volumeMeasureSecs: 60,
         cpuOvercommit: 1,
         memoryOvercommit: 1,
         ...limits,

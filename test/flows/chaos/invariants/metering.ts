@@ -1,14 +1,14 @@
-import type { Facts } from "../facts.ts";
+import type { DatabaseFacts } from "../facts.ts";
 
 /** Every closed run is rolled up sooner or later. */
-export function unmetered({ runs }: Facts): string[] {
+export function unmetered({ runs }: Pick<DatabaseFacts, "runs">): string[] {
   return runs
     .filter(({ closedAt, meteredMs }) => closedAt !== null && meteredMs === null)
     .map(({ sandboxId, generation }) => `${sandboxId}: run ${generation} is not rolled up`);
 }
 
 /** What is rolled up is what is billed, once, and adds up by day; an open run is not among it. */
-export function metered({ runs, unevenDays }: Facts): string[] {
+export function metered({ runs, unevenDays }: DatabaseFacts): string[] {
   return [
     ...runs
       .filter(({ meteredMs, billedMs, closedAt }) =>
