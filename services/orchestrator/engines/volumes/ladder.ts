@@ -1,8 +1,8 @@
 import type { FileHandle } from "node:fs/promises";
 import { openDirectory } from "./place.ts";
 
-/** More would let one deep path use up the process's descriptors. */
-const MOST_KEPT = 32;
+/** Of the parents so many are held for each doubling of the way up to them. */
+const NEAR = 4;
 
 /**
  * A directory below another, with the names that led to it, so that its parents can be gone back to. Of the parents only some
@@ -57,10 +57,13 @@ export class Ladder implements AsyncDisposable {
 
   async #keep(handle: FileHandle, depth = this.names.length): Promise<void> {
     this.#kept.push({ depth, handle });
-    if (this.#kept.length <= MOST_KEPT) return;
-    const isDropped = (_: unknown, i: number) => i % 2 === 1 && i < MOST_KEPT / 2;
-    const dropped = this.#kept.filter(isDropped);
-    this.#kept = this.#kept.filter((kept, i) => !isDropped(kept, i));
+    const dropped = this.#kept.filter((kept) => !isHeld(kept.depth, depth));
+    this.#kept = this.#kept.filter((kept) => isHeld(kept.depth, depth));
     for (const { handle } of dropped) await handle.close();
   }
+}
+
+/** The rounder the number of a level (in twos), the longer it is held; so going all the way up opens few of them again. Pure. */
+function isHeld(level: number, depth: number): boolean {
+  return (level & -level) * NEAR >= depth - level;
 }

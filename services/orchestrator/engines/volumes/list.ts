@@ -80,6 +80,8 @@ interface Listing {
 async function look(listing: Listing, name: Buffer): Promise<FileInfo | undefined> {
   const path = shownPath([...listing.above, name]);
   const stats = await statIn(listing.directory, name);
+  // A mount.
+  if (stats?.isDirectory() && stats.dev !== listing.volume.dev) return undefined;
   if (!stats?.isSymbolicLink()) return stats && infoOf(path, stats);
   const target = await behind(listing, name, path);
   return target && infoOf(path, target);

@@ -13,9 +13,12 @@ import { traverse } from "./traverse.ts";
 /** Of the process's four threads for files. */
 const WIDTH = 2;
 
+const REST_AFTER_MS = 20;
+
 /** What a volume holds; rests for as long as it works, for users go first. */
 export async function measure(volume: OpenVolume, signal: AbortSignal): Promise<VolumeUse> {
   const tally = new Tally();
+  let worked = 0;
   await using ladder = new Ladder(volume.files, volume.dev);
   for await (const step of traverse(ladder, signal)) {
     if (step.kind !== "entries") continue;
@@ -25,7 +28,10 @@ export async function measure(volume: OpenVolume, signal: AbortSignal): Promise<
         tally.addDirectory();
         step.below(name);
       } else tally.add(stats);
-    await sleep(performance.now() - begun);
+    worked += performance.now() - begun;
+    if (worked < REST_AFTER_MS) continue;
+    await sleep(worked);
+    worked = 0;
   }
   return tally.sum();
 }

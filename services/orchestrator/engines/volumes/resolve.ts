@@ -156,6 +156,8 @@ class Walk {
     try {
       const names = [...this.#ladder.names, ...(name ? [name] : [])];
       const found = handle && { handle, stats: await handle.stat({ bigint: true }) };
+      // What is mounted there is not of this volume.
+      if (found?.stats.isDirectory() && found.stats.dev !== this.#volume.dev) throw this.#outside();
       // A link is followed yet: where it leads is what counts.
       if (!found?.stats.isSymbolicLink()) this.#refuseBelow(names);
       const close = async () => {
