@@ -85,7 +85,7 @@ function textOfVolumes(volumes: ChosenEngine["volumes"]): string[] {
   if (volumes?.possible !== false) return [];
   return [
     `NO SANDBOX CAN MOUNT VOLUMES: they cannot be mounted here: ${volumes.why}.`,
-    "It takes root, a local Docker socket whose daemon sees DATA_DIR, and the program mount (util-linux).",
+    "It takes root, a local Docker socket whose daemon sees VOLUMES_DIR, and the program mount (util-linux).",
   ];
 }
 

@@ -84,7 +84,7 @@ function askPolicies(engine: EngineConfig, { leader }: Facts): Check {
 function askVolumes(engine: EngineConfig, { leader }: Facts): Check {
   const name = "volumes";
   const mend =
-    "run Sandgate as root on the machine of its Docker, which has to see DATA_DIR, with the program mount";
+    "run Sandgate as root on the machine of its Docker, which has to see VOLUMES_DIR, with the program mount";
   if (leader?.engine === "docker") {
     if (leader.features.includes("mounts.named")) return ok(name, "sandboxes can mount them");
     return warn(name, "the orchestrator cannot mount them: no sandbox can have one", mend);

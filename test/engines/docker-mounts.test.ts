@@ -198,6 +198,7 @@ describeWithDocker("docker engine: volumes in sandboxes", ({ host }) => {
       bind("sub/one-file", "/etc/hosts"),
     ]);
     await start(one);
+    expect(await sh(one, "ls -ld /v/deep/er/t /new")).toMatch(/^drwxr-xr-x .*\ndrwxrwxrwt /);
     const write = (path: string) => sh(one, `echo x >${path}`);
     for (const path of ["/v/x", "/v/deep/x", "/v/file", "/new/t/x", "/v/deep/er/t/x"])
       expect(await write(path), path).toMatch(/Read-only file system/);

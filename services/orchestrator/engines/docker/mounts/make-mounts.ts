@@ -19,6 +19,9 @@ import { STAGE, stageOf } from "./stage.ts";
 
 export const ANOTHER_FOLDER = "the folder of volumes is not the one that the sandbox was made with";
 
+/** Of a new tmpfs: everybody may write, and nobody may remove what is another's. */
+const ANYBODY = 0o1777;
+
 /** What is to be mounted, and what that is. */
 export interface MountWork {
   /** Parents first. */
@@ -97,7 +100,9 @@ async function make(
   // What is yet to be mounted in it may need a place made there.
   const flags = flagsOf({ ...mount.flags, readonly: mount.flags.readonly && !isParent });
   if (mount.kind === "tmpfs") {
-    const { mode } = await makePoint(held, mount, "directory");
+    // As the runtime has it: what was there lends it its mode.
+    const { mode } = (await lookAt(held.root, mount.guest)) ?? { mode: ANYBODY };
+    await makePoint(held, mount, "directory");
     const options = [...flags, `size=${mount.sizeMib}m`, `mode=${mode.toString(8)}`];
     return await mountIn(held.first, ["-t", "tmpfs", "-o", options.join(), "tmpfs", mount.guest]);
   }
@@ -112,13 +117,12 @@ async function makePoint(
   { root }: Held,
   { label, guest }: PlannedMount,
   kind: "file" | "directory",
-): Promise<Place> {
+): Promise<void> {
   const handle = await openPlace(root, guest, kind);
   try {
     const place = await describePlace(handle);
     if (place.kind !== kind)
       throw new EngineFailure(`${label}.guest: ${JSON.stringify(guest)} is no ${kind}`);
-    return place;
   } finally {
     await handle.close();
   }
