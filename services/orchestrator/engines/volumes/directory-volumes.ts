@@ -11,6 +11,7 @@ import { read } from "./read.ts";
 import { remove } from "./remove.ts";
 import { removeVolume } from "./remove-volume.ts";
 import { rename } from "./rename.ts";
+import { withSecondName } from "./second-name.ts";
 import { cleanStaging } from "./staging.ts";
 import { walk } from "./walk.ts";
 import { write } from "./write.ts";
@@ -36,6 +37,15 @@ export interface DirectoryVolumes extends VolumeStore {
    * @throws FileFault
    */
   walk(volume: VolumeKey, path: string, signal: AbortSignal): AsyncIterable<TreeEntry>;
+  /**
+   * Gives a file that `locate` found a second name in a folder that is ours alone, while `act` does something that takes a
+   * path: no part of it can be changed from inside a sandbox. `<root>/<organization>/<volume>/staging/<name>`.
+   */
+  withSecondName<T>(
+    volume: VolumeKey,
+    file: FileHandle,
+    act: (path: string) => Promise<T>,
+  ): Promise<T>;
 }
 
 export interface Located {
@@ -90,6 +100,7 @@ export function createDirectoryVolumes({ root }: { root: string }): DirectoryVol
     locate: inside(locate),
     makeMountPoint: inside(makeMountPoint),
     walk: (key, path, signal) => guardedEach(path, () => walk(layout, key, path, signal)),
+    withSecondName: (key, file, act) => withSecondName(layout, key, file, act),
   };
 }
 

@@ -69,6 +69,10 @@ export function markVolumes(
     locate: checked(volumes.locate.bind(volumes)),
     makeMountPoint: checked(volumes.makeMountPoint.bind(volumes)),
     walk: checkedStream(volumes.walk.bind(volumes)),
+    withSecondName: async (...of) => {
+      await mark.check();
+      return await volumes.withSecondName(...of);
+    },
   };
 }
 
