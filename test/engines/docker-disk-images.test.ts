@@ -5,19 +5,30 @@ import {
   mkdir,
   readdir,
   readFile,
+  rename,
   stat,
   symlink,
   truncate,
   writeFile,
 } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createDockerEngine } from "../../services/orchestrator/engines/docker/docker-engine.ts";
+import {
+  becomes,
+  HostProcess,
+} from "../../services/orchestrator/engines/docker/gate/held-process.ts";
 import {
   attachLoop,
   type LoopDevice,
   listLoops,
 } from "../../services/orchestrator/engines/docker/mounts/loop-devices.ts";
+import { makeMounts } from "../../services/orchestrator/engines/docker/mounts/make-mounts.ts";
+import { mountIn } from "../../services/orchestrator/engines/docker/mounts/mount-program.ts";
+import { planMounts } from "../../services/orchestrator/engines/docker/mounts/plan.ts";
+import { locateSources } from "../../services/orchestrator/engines/docker/mounts/sources.ts";
+import { stagedMount } from "../../services/orchestrator/engines/docker/mounts/stage.ts";
 import { type Allocation, EngineFailure } from "../../services/orchestrator/engines/engine.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { IMAGES } from "../support/images.ts";
@@ -52,7 +63,7 @@ describe.runIf(!hasLoops)("docker engine: disk images", () => {
 (hasLoops ? describeWithDocker : describe.skip)("docker engine: disk images", (given) => {
   const { host } = given as { host: string };
   const harness = useVolumes(host, [IMAGES.busybox], ["data"], { diskImages: "loop" });
-  const { engine, docker, installationId, volumes, root, orgId } = harness;
+  const { engine, installationId, volumes, root, orgId } = harness;
   const { start, run, container, sandbox, folder } = harness;
   const sh = (allocation: Allocation, script: string) => run(allocation, "sh", "-c", script);
   const hostId = sandbox([]).volumes[""]?.volumeId ?? "";
@@ -75,7 +86,10 @@ describe.runIf(!hasLoops)("docker engine: disk images", () => {
 
   /** The devices that have a file of the test's own behind them. */
   const ours = async () => (await listLoops()).filter(({ file }) => file.startsWith(root));
-  const allGone = () => expect.poll(ours, { timeout: 10_000 }).toEqual([]);
+  const allGone = async () => {
+    await becomes(async () => (await ours()).length === 0, 20_000);
+    expect(await ours()).toEqual([]);
+  };
   const flags = async (allocation: Allocation, guest: string) =>
     (await run(allocation, "cat", "/proc/self/mountinfo"))
       .split("\n")
@@ -103,10 +117,10 @@ describe.runIf(!hasLoops)("docker engine: disk images", () => {
   beforeAll(async () => {
     expect(await engine.mounting()).toMatchObject({ possible: true, images: { possible: true } });
   });
-  afterAll(async () => {
+  afterEach(async () => {
     for (const { sandboxId } of await engine.list()) await engine.remove(sandboxId);
     await allGone();
-  });
+  }, 30_000);
 
   it("are claimed once one was mounted, and nothing is left of that", async () => {
     const tried = anew();
@@ -291,14 +305,29 @@ describe.runIf(!hasLoops)("docker engine: disk images", () => {
     await writeFile(await at("empty"), "");
     await ext4("short");
     await truncate(await at("short"), 64 * 1024);
-    await writeFile(await at("parted"), Buffer.alloc(MIB));
-    execFileSync("sfdisk", ["-q", await at("parted")], { input: "start=64, size=1024\n" });
+    await writeFile(await at("parted"), partitioned());
     await writeFile(await at("swap"), Buffer.alloc(MIB));
     execFileSync("mkswap", [await at("swap")], { stdio: "ignore" });
     const one = sandbox([image(...args)]);
     expect(await refusal(one)).toMatch(why);
     await engine.remove(one.sandboxId);
     await allGone();
+  });
+
+  it("that were not unmounted cleanly are mounted writable first", async () => {
+    await ext4("clean.img");
+    const one = sandbox([image("clean.img", "/d")]);
+    await start(one);
+    await sh(one, "echo 1 >/d/f; sync");
+    // As after a power failure.
+    await copyFile(await at("clean.img"), await at("unclean.img"));
+    const reader = sandbox([image("unclean.img", "/d", { readonly: true })]);
+    expect(await refusal(reader)).toMatch(/^mounts\[0\]\.host: was not unmounted cleanly/);
+    const writer = sandbox([image("unclean.img", "/d")]);
+    await start(writer);
+    expect(await run(writer, "cat", "/d/f")).toBe("1");
+    await engine.remove(writer.sandboxId);
+    expect(await start(nextStart(reader))).toMatchObject({ state: "running" });
   });
 
   it("cannot bring the host down by what they say of faults", async () => {
@@ -324,6 +353,80 @@ describe.runIf(!hasLoops)("docker engine: disk images", () => {
     await engine.remove(second.sandboxId);
   });
 
+  it("are what was looked up, whatever takes their place meanwhile", async () => {
+    const [here, aside] = [await at("turned.img"), await at("turned-aside.img")];
+    await ext4("turned.img");
+    await contents(here, async () => undefined);
+    const decoy = join(root, "decoy.img");
+    await copyFile(here, decoy);
+    const before = await readFile(decoy);
+    let on = true;
+    const turned = (async () => {
+      for (let i = 0; on; i += 1) {
+        await sleep(i % 23);
+        await rename(here, aside);
+        if (i % 2) await symlink(decoy, here);
+        else execFileSync("mkfifo", [here]);
+        await sleep(i % 7);
+        await rename(aside, here);
+      }
+    })();
+    let ups = 0;
+    try {
+      for (let i = 0; i < 10; i += 1) {
+        const one = sandbox([image("turned.img", "/d")]);
+        const up = await start(one).catch((error: unknown) => error);
+        if (up instanceof Error) expect(up).toBeInstanceOf(EngineFailure);
+        else {
+          ups += 1;
+          await sh(one, `echo ${i} >/d/${i}`);
+        }
+        await engine.remove(one.sandboxId);
+      }
+    } finally {
+      on = false;
+      await turned;
+    }
+    await allGone();
+    expect((await contents(here, (place) => readdir(place))).length - 1).toBe(ups);
+    expect(ups).toBeGreaterThan(0);
+    expect(await readFile(decoy)).toEqual(before);
+  }, 90_000);
+
+  it("go with the machine, and are mounted once, where a process was killed after it had mounted one", async () => {
+    await ext4("half.img");
+    const one = sandbox([image("half.img", "/d")]);
+    const plan = planMounts(one);
+    const staged = stagedMount(hostId, await folder(""));
+    const made = await harness.docker.createContainer({
+      Image: IMAGES.busybox.name,
+      Entrypoint: ["/bin/sleep", "100000"],
+      HostConfig: { NetworkMode: "none", Mounts: [staged] },
+    });
+    await made.start();
+    const first = await HostProcess.of((await made.inspect()).State.Pid);
+    const sources = await locateSources(volumes, orgId, plan);
+    try {
+      const [mount] = plan;
+      if (mount?.kind !== "disk") throw new Error("this is no disk image");
+      const path = await sources.withName(mount, (file) => attachLoop(file, false));
+      const [{ major, minor } = {} as LoopDevice] = await ours();
+      const inside = `/proc/${first.pid}/root`;
+      const node = "/dev/.sandgate-volumes/disk";
+      execFileSync("mknod", [`${inside}${node}`, "b", `${major}`, `${minor}`]);
+      await mkdir(`${inside}/d`);
+      await mountIn(first, ["-t", "ext4", "-o", "rw,nosuid,nodev", node, "/d"]);
+      await makeMounts(first, { plan, sources }, "/");
+      expect(await ours()).toMatchObject([{ path, autoclear: true }]);
+      expect(await readdir(`${inside}/dev/.sandgate-volumes`)).toEqual([]);
+    } finally {
+      await sources.close();
+      await first.close();
+      await made.remove({ force: true });
+    }
+    await allGone();
+  });
+
   it("are freed where a process was killed before it had mounted one", async () => {
     await ext4("left.img");
     const { handle } = await volumes.locate({ orgId, volumeId: hostId }, "left.img");
@@ -344,3 +447,13 @@ describe.runIf(!hasLoops)("docker engine: disk images", () => {
     await allGone();
   });
 });
+
+/** A partition table with one partition of Linux. */
+function partitioned(): Buffer {
+  const disk = Buffer.alloc(MIB);
+  disk[446 + 4] = 0x83;
+  disk.writeUInt32LE(64, 446 + 8);
+  disk.writeUInt32LE(1024, 446 + 12);
+  disk.writeUInt16LE(0xaa55, 510);
+  return disk;
+}

@@ -3,8 +3,8 @@ import type { FileHandle } from "node:fs/promises";
 import { lstat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import type { VolumeKey } from "../volume-store.ts";
-import { fault, isCode } from "./faults.ts";
+import { FileFault, type VolumeKey } from "../volume-store.ts";
+import { isCode } from "./faults.ts";
 import type { Layout } from "./layout.ts";
 import { at } from "./place.ts";
 import { doomedName } from "./remove-tree.ts";
@@ -55,6 +55,6 @@ async function link(file: FileHandle, directory: FileHandle, name: string): Prom
   });
   const [code, said] = await Promise.all([ended, child.stderr ? text(child.stderr) : ""]);
   if (code === 0) return;
-  if (/No such file/.test(said)) throw fault("missing", "it", "was removed meanwhile");
+  if (/No such file/.test(said)) throw new FileFault("missing", "it was removed meanwhile");
   throw new Error(`a file could not be given a second name: ${said.trim()}`);
 }

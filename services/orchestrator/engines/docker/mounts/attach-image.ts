@@ -1,3 +1,4 @@
+import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineFailure } from "../../engine.ts";
 import { createSlots } from "../../volumes/parallel.ts";
@@ -6,9 +7,11 @@ import { type Identity, isSame } from "./places.ts";
 import type { DiskMount } from "./plan.ts";
 import type { Sources } from "./sources.ts";
 
-/** A machine that has ended may take so long to give back what it had mounted. */
-const RELEASE_MS = 5_000;
-const POLL_MS = 50;
+/** The processes of a machine that was killed may be there for so long. */
+const RELEASE_MS = 3_000;
+/** What such a machine wrote may take so long to be in the image. */
+const FLUSH_MS = 60_000;
+const POLL_MS = 100;
 const UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 /** The second name of an image, under which every device of ours was attached. */
 const OURS = new RegExp(`^/${UUID}/${UUID}/staging/removed-${UUID}(?: \\(deleted\\))?$`);
@@ -32,17 +35,17 @@ export async function withImage<T>(
   try {
     return await act(device);
   } finally {
-    await detachLoop(device.path);
-    inHand.delete(device.path);
+    await giveBack(device.path);
   }
 }
 
 async function attachInTime(mount: DiskMount, sources: Sources): Promise<LoopDevice> {
-  const until = performance.now() + RELEASE_MS;
+  const begun = performance.now();
   for (;;) {
-    const device = await oneAtATime(() => attach(mount, sources));
-    if (device) return device;
-    if (performance.now() > until)
+    const found = await oneAtATime(() => attach(mount, sources));
+    if ("device" in found) return found.device;
+    const patience = (await isMounted(found.others)) ? RELEASE_MS : FLUSH_MS;
+    if (performance.now() - begun > patience)
       throw new EngineFailure(
         `${mount.field}: ${JSON.stringify(mount.path)} is mounted already, and an image that is written to cannot be mounted twice`,
       );
@@ -50,37 +53,70 @@ async function attachInTime(mount: DiskMount, sources: Sources): Promise<LoopDev
   }
 }
 
-/** @returns undefined: somebody else has the image */
-async function attach(mount: DiskMount, sources: Sources): Promise<LoopDevice | undefined> {
+/** What else the image is, where that excludes this use of it. */
+type Attached = { device: LoopDevice } | { others: LoopDevice[] };
+
+async function attach(mount: DiskMount, sources: Sources): Promise<Attached> {
   const { identity } = sources.of(mount);
   const { readonly } = mount.flags;
   await detachAbandoned(sources.home(mount));
-  if (excludes(await listLoops(), identity, readonly)) return undefined;
-  const path = await sources.withName(mount, (file) => attachLoop(file, readonly));
+  const before = excluding(await listLoops(), identity, readonly);
+  if (before.length > 0) return { others: before };
+  const path = await attachFile(mount, sources);
   inHand.add(path);
   try {
     const loops = await listLoops();
     const device = loops.find((loop) => loop.path === path);
     if (!device || !isSame(device.image, identity) || device.readonly !== readonly)
       throw new Error("the image did not become a block device");
-    const others = loops.filter((loop) => loop !== device);
-    if (!excludes(others, identity, readonly)) return device;
+    const others = excluding(
+      loops.filter((loop) => loop !== device),
+      identity,
+      readonly,
+    );
+    if (others.length > 0) await giveBack(path);
+    return others.length > 0 ? { others } : { device };
   } catch (error) {
     await giveBack(path);
     throw error;
   }
-  await giveBack(path);
-  return undefined;
+}
+
+// Who measures the volume may just have cleared away the name.
+async function attachFile(mount: DiskMount, sources: Sources, left = 3): Promise<string> {
+  try {
+    return await sources.withName(mount, (file) => attachLoop(file, mount.flags.readonly));
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith("losetup: ")) throw error;
+    if (left > 1 && /No such file/.test(error.message))
+      return await attachFile(mount, sources, left - 1);
+    // Where that is on the host is nobody's business.
+    throw new Error(error.message.replaceAll(/\/\S*\/staging\/[^\s:]*/g, "the image"));
+  }
 }
 
 async function giveBack(path: string): Promise<void> {
-  await detachLoop(path);
-  inHand.delete(path);
+  try {
+    await detachLoop(path);
+  } finally {
+    inHand.delete(path);
+  }
 }
 
-function excludes(loops: readonly LoopDevice[], image: Identity, readonly: boolean): boolean {
-  const same = loops.filter((loop) => isSame(loop.image, image));
-  return same.some((loop) => !loop.readonly || !readonly);
+function excluding(loops: readonly LoopDevice[], image: Identity, readonly: boolean): LoopDevice[] {
+  return loops.filter((loop) => isSame(loop.image, image) && !(loop.readonly && readonly));
+}
+
+/** Whether a process sees one of these mounted; if not, they are being written back, or about to be mounted. */
+async function isMounted(loops: readonly LoopDevice[]): Promise<boolean> {
+  const marks = loops.map(({ major, minor }) => ` ${major}:${minor} `);
+  for (const name of await readdir("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    // It may have ended.
+    const text = await readFile(`/proc/${name}/mountinfo`, "utf8").catch(() => "");
+    if (marks.some((mark) => text.includes(mark))) return true;
+  }
+  return false;
 }
 
 /**

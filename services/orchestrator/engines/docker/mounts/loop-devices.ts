@@ -66,11 +66,16 @@ export async function attachLoop(file: string, readonly: boolean): Promise<strin
 /** Now, or once its last user is gone; one that is detached already is fine. @throws Error */
 export async function detachLoop(path: string): Promise<void> {
   const { code, err } = await runProgram("losetup", ["--detach", path]);
-  if (code !== 0 && !/No such device/.test(err)) throw new Error(`losetup: ${err.trim()}`);
+  if (code !== 0 && !/No such device/.test(err)) throw failure(code, err);
 }
 
 async function losetup(args: readonly string[]): Promise<string> {
   const { code, out, err } = await runProgram("losetup", args);
-  if (code !== 0) throw new Error(err.trim() || `losetup ended with ${code}`);
+  if (code !== 0) throw failure(code, err);
   return out;
+}
+
+function failure(code: number | null, err: string): Error {
+  const said = err.trim().replace(/^losetup: /, "");
+  return new Error(`losetup: ${said || `ended with ${code}`}`);
 }
