@@ -23,6 +23,7 @@ import {
   attachLoop,
   type LoopDevice,
   listLoops,
+  parseLoop,
 } from "../../services/orchestrator/engines/docker/mounts/loop-devices.ts";
 import { makeMounts } from "../../services/orchestrator/engines/docker/mounts/make-mounts.ts";
 import { mountIn } from "../../services/orchestrator/engines/docker/mounts/mount-program.ts";
@@ -53,6 +54,32 @@ describeWithDocker("docker engine: disk images by default", ({ host }) => {
     const { sandboxId, generation } = one;
     const made = docker.getContainer(`sbx-${sandboxId}-${generation}`);
     expect((await made.inspect().catch(() => undefined))?.State.Running ?? false).toBe(false);
+  });
+});
+
+describe("the host's list of loop devices", () => {
+  it.each([
+    [
+      "/dev/loop3 1 0 42 \\x20\\x20254:1\\x20\\x20 \\x207:3\\x20 /a\\x20b/\\xc3\\xa9\\x20(deleted)",
+      {
+        path: "/dev/loop3",
+        number: 0x703n,
+        image: { dev: 0xfe01n, ino: 42n },
+        file: "/a b/é (deleted)",
+      },
+      { major: 7, minor: 3, autoclear: true, readonly: false },
+    ],
+    [
+      "/dev/loop700 0 1 18446744073709551615 259:1048575 7:700 /é",
+      { path: "/dev/loop700", number: 0x2007bcn, file: "/é" },
+      { image: { dev: 0xfff103ffn, ino: 18446744073709551615n }, autoclear: false, readonly: true },
+    ],
+  ])("%s", (line, one, other) => {
+    expect(parseLoop(line)).toEqual([expect.objectContaining({ ...one, ...other })]);
+  });
+
+  it("passes over one that is detached meanwhile", () => {
+    expect(parseLoop("/dev/loop3 0 0   7:3 ")).toEqual([]);
   });
 });
 
@@ -332,7 +359,9 @@ describe.runIf(!hasLoops)("docker engine: disk images", () => {
 
   it("cannot bring the host down by what they say of faults", async () => {
     const path = await ext4("panic.img");
-    execFileSync("tune2fs", ["-e", "panic", path], { stdio: "ignore" });
+    execFileSync("tune2fs", ["-e", "panic", "-E", "mount_opts=errors=panic", path], {
+      stdio: "ignore",
+    });
     const one = sandbox([image("panic.img", "/d")]);
     await start(one);
     expect(await sh(one, "grep ' /d ' /proc/mounts")).toContain("errors=remount-ro");

@@ -1,7 +1,7 @@
 /**
- * What an image may hold, and what it is mounted with. What could lead the kernel to another device than the image's own is
- * left out: btrfs takes its devices, and a file system that is mounted already, by numbers that an image can copy, and
- * erofs opens devices by paths that the image names.
+ * What an image may hold, and what it is mounted with. Left out is what would read another device than the image's own:
+ * btrfs finds its devices, and what is mounted already, by numbers that an image can copy, and erofs opens paths that the
+ * image names. A journal of its own that ext4 is led to has to be one, and nobody else's just then.
  */
 const FILE_SYSTEMS: Record<string, readonly string[]> = {
   // An image must not say that its faults are to bring down the host.

@@ -43,10 +43,13 @@ function numbersOf(pair: string): [number, number] {
   return [major ?? Number.NaN, minor ?? Number.NaN];
 }
 
+// Byte by byte, so that what is escaped in the middle of a character comes out whole.
 function unescaped(text: string): string {
-  return text.replace(/\\x([0-9a-f]{2})/g, (_, digits: string) =>
+  const bytes = Buffer.from(text).toString("latin1");
+  const plain = bytes.replace(/\\x([0-9a-f]{2})/g, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 16)),
   );
+  return Buffer.from(plain, "latin1").toString();
 }
 
 // As the C library puts them together.
