@@ -1,11 +1,14 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import {
   copyFile,
+  link,
   mkdir,
   readdir,
   readFile,
   rename,
+  rm,
   stat,
   symlink,
   truncate,
@@ -13,6 +16,7 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { v7 as uuid } from "uuid";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createDockerEngine } from "../../services/orchestrator/engines/docker/docker-engine.ts";
 import {
@@ -474,6 +478,22 @@ describe.runIf(!hasLoops)("docker engine: disk images", () => {
     await again.handle.close();
     await anew().mounting();
     await allGone();
+  });
+
+  it("are left to another process that has just attached them, for as long as it lives", async () => {
+    const path = await ext4("other.img");
+    const other = spawn("sleep", ["1000"]);
+    const start = (await readFile(`/proc/${other.pid}/stat`, "utf8")).split(" ")[21];
+    const second = join(path, "../../staging", `removed-${uuid()}.${other.pid}.${start}`);
+    await link(path, second);
+    await attachLoop(second, false);
+    await rm(second);
+    await anew().mounting();
+    expect(await ours()).toHaveLength(1);
+    other.kill();
+    await once(other, "exit");
+    await anew().mounting();
+    expect(await ours()).toEqual([]);
   });
 });
 

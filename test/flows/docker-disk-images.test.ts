@@ -3,7 +3,11 @@ import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pino from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { askEngine } from "../../app/doctor/engine.ts";
+import { readConfig } from "../../runtime/env.ts";
+import { Lifecycle } from "../../runtime/lifecycle.ts";
 import { connectDocker } from "../../services/orchestrator/engines/docker/connect.ts";
 import { describeWithDocker } from "../support/docker.ts";
 import { putFile } from "../support/files.ts";
@@ -71,6 +75,27 @@ describeWithDocker("disk images of the whole program on Docker", ({ host }) => {
     expect(reader.body).toMatchObject({ status: "running", last_failure_message: null });
     const logs = () => said(program, reader.body.id);
     await expect.poll(logs, { timeout: 20_000 }).toMatch(/kept[\s\S]*Read-only file system/);
+  });
+
+  test("the doctor says what is accepted, and whether it can be had", async () => {
+    const images = async (value: string, features: string[]) => {
+      const config = readConfig({
+        ENGINE: "docker",
+        DOCKER_HOST: host,
+        DOCKER_DISK_IMAGES: value,
+      });
+      const facts = { leader: { engine: "docker", features } };
+      const lifecycle = new Lifecycle(pino({ level: "silent" }));
+      const checks = await askEngine({ config, facts, lifecycle, server: undefined });
+      return checks.filter(({ name }) => name === "disk images");
+    };
+    expect(await images("refused", [])).toEqual([]);
+    expect(await images("loop", [])).toMatchObject([
+      { status: "warn", seen: expect.stringMatching(/cannot mount them/) },
+    ]);
+    expect(await images("loop", ["mounts.disk_image"])).toMatchObject([
+      { status: "warn", seen: expect.stringMatching(/kernel reads file systems that tenants/) },
+    ]);
   });
 });
 

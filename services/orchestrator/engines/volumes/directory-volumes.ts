@@ -39,7 +39,7 @@ export interface DirectoryVolumes extends VolumeStore {
   walk(volume: VolumeKey, path: string, signal: AbortSignal): AsyncIterable<TreeEntry>;
   /**
    * Gives a file that `locate` found a second name in a folder that is ours alone, while `act` does something that takes a
-   * path: no part of it can be changed from inside a sandbox. `<root>/<organization>/<volume>/staging/<name>`.
+   * path: no part of it can be changed from inside a sandbox. See nameGiverOf.
    */
   withSecondName<T>(
     volume: VolumeKey,

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import type { FileHandle } from "node:fs/promises";
-import { lstat, unlink } from "node:fs/promises";
+import { lstat, readFile, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { FileFault, type VolumeKey } from "../volume-store.ts";
@@ -10,6 +10,33 @@ import { at } from "./place.ts";
 import { doomedName } from "./remove-tree.ts";
 
 const TIMEOUT_MS = 10_000;
+
+const UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+const BELOW_ROOT = new RegExp(
+  `^/${UUID}/${UUID}/staging/removed-${UUID}\\.(?<pid>\\d+)\\.(?<start>\\d+)$`,
+);
+
+/** The process that gave a second name, by what /proc shows of it; its number alone may be another one's by now. */
+export interface NameGiver {
+  pid: number;
+  start: string;
+}
+
+/** @param path from the root of all volumes on @returns undefined: this is no second name. Pure. */
+export function nameGiverOf(path: string): NameGiver | undefined {
+  const { pid, start } = BELOW_ROOT.exec(path)?.groups ?? {};
+  return pid === undefined || start === undefined ? undefined : { pid: Number(pid), start };
+}
+
+export async function isAlive({ pid, start }: NameGiver): Promise<boolean> {
+  return (await startOf(pid)) === start;
+}
+
+// Its 22nd field; the second may hold anything but ends with the last bracket.
+async function startOf(pid: number): Promise<string | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
+}
 
 /**
  * Gives a file a second name where no sandbox can change anything, for a program that takes paths only, and takes it away
@@ -24,7 +51,8 @@ export async function withSecondName<T>(
 ): Promise<T> {
   await using volume = await layout.open(key);
   const staging = await volume.staging();
-  const name = doomedName();
+  const { pid } = process;
+  const name = Buffer.from(`${doomedName()}.${pid}.${await startOf(pid)}`);
   await link(file, staging, name.toString());
   try {
     const [lent, meant] = await Promise.all([

@@ -2,6 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineFailure } from "../../engine.ts";
 import { createSlots } from "../../volumes/parallel.ts";
+import { isAlive, nameGiverOf } from "../../volumes/second-name.ts";
 import { attachLoop, detachLoop, type LoopDevice, listLoops } from "./loop-devices.ts";
 import { type Identity, isSame } from "./places.ts";
 import type { DiskMount } from "./plan.ts";
@@ -12,9 +13,8 @@ const RELEASE_MS = 3_000;
 /** What such a machine wrote may take so long to be in the image. */
 const FLUSH_MS = 60_000;
 const POLL_MS = 100;
-const UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
-/** The second name of an image, under which every device of ours was attached. */
-const OURS = new RegExp(`^/${UUID}/${UUID}/staging/removed-${UUID}(?: \\(deleted\\))?$`);
+/** As the kernel shows a file whose name was taken away. */
+const NAMELESS = / \(deleted\)$/;
 
 // Devices are the host's, so this holds for all engines of this process: who looks first attaches first.
 const oneAtATime = createSlots(1);
@@ -120,13 +120,15 @@ async function isMounted(loops: readonly LoopDevice[]): Promise<boolean> {
 }
 
 /**
- * Detaches what a process left that was killed: at once, or when the machine goes that has it mounted.
+ * Detaches what a process left that was killed: at once, or when the machine goes that has it mounted. Every device of ours was
+ * attached by a second name of its image, which says by whom.
  * @param home the folder of all volumes, without links
  */
 async function detachAbandoned(home: string): Promise<void> {
   for (const { path, autoclear, file } of await listLoops()) {
-    const isOurs = file.startsWith(home) && OURS.test(file.slice(home.length));
-    if (isOurs && !autoclear && !inHand.has(path)) await detachLoop(path);
+    if (autoclear || inHand.has(path) || !file.startsWith(home)) continue;
+    const giver = nameGiverOf(file.slice(home.length).replace(NAMELESS, ""));
+    if (giver && (giver.pid === process.pid || !(await isAlive(giver)))) await detachLoop(path);
   }
 }
 
