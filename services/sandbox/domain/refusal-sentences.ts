@@ -18,7 +18,7 @@ const SENTENCES: Partial<Record<Feature, string>> = {
   "mounts.bind": "is in the host volume, which this deployment's engine cannot mount",
   "mounts.named": "is a volume, which this deployment's engine cannot mount",
   "mounts.options": "cannot be enforced by this deployment's engine where a volume is mounted",
-  "mounts.disk_image": "is a disk image, which this deployment's engine cannot mount; use a tmpfs",
+  "mounts.disk_image": "is a disk image, which this deployment's engine cannot mount; use a volume",
   "mounts.disk_image.fstype":
     "cannot be mounted by this deployment's engine; use ext2, ext3, ext4, squashfs or xfs",
   "mounts.disk_image.qcow2":

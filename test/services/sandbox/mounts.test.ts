@@ -172,7 +172,7 @@ describe("a create is refused", () => {
 });
 
 describe("a start", () => {
-  test("is refused where a volume was deleted meanwhile, at its place in the spec", async () => {
+  test("is refused where a volume was deleted meanwhile, at its place in the request", async () => {
     const caller = await newTenant(bench.database);
     await volumeOf(caller, "kept");
     const gone = await volumeOf(caller, "gone");
@@ -181,8 +181,8 @@ describe("a start", () => {
     const start = () => change.startSandbox(bench.ctx, caller, { id });
     const refused = {
       reason: "INVALID_SANDBOX_CONFIG",
-      // Mounts are stored in the order of their places.
-      faults: [{ field: "spec.mounts[0].name", message: "volume 'gone' was deleted" }],
+      // Not that in the answer, where parents come first.
+      faults: [{ field: "spec.mounts[1].name", message: "volume 'gone' was deleted" }],
     };
     const before = await counts();
     await expect(start()).rejects.toMatchObject(refused);
