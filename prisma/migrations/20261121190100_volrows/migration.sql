@@ -158,15 +158,18 @@ DECLARE
   at timestamptz := clock_timestamp();
   taken_at timestamptz := least(began_at, at);
   org uuid := (SELECT u.org_id FROM sandbox.volumes u WHERE u.id = volume AND u.deleted_at IS NULL);
+  made_at timestamptz;
 BEGIN
   IF org IS NULL THEN RETURN false; END IF;
   PERFORM sandbox.lock_storage(org);
   UPDATE sandbox.volumes u SET used_bytes = held, measured_at = taken_at
-  WHERE u.id = volume AND u.deleted_at IS NULL AND coalesce(u.measured_at < taken_at, true);
+  WHERE u.id = volume AND u.deleted_at IS NULL AND coalesce(u.measured_at < taken_at, true)
+  RETURNING u.created_at INTO made_at;
   IF NOT FOUND THEN RETURN false; END IF;
   -- It has seen what was written before it began.
   DELETE FROM sandbox.volume_writes w WHERE w.org_id = org AND w.volume_id = volume AND w.settled_at <= taken_at;
-  PERFORM billing.accrue_storage(org, volume, held, taken_at);
+  -- A clock that is cut off to the millisecond, or was set back, tells of a moment before there was a volume.
+  PERFORM billing.accrue_storage(org, volume, held, greatest(taken_at, made_at));
   PERFORM sandbox.judge_capacity(volume, at);
   PERFORM sandbox.judge_storage(org, at);
   RETURN true;
