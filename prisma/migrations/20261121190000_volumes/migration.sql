@@ -15,6 +15,8 @@ CREATE TABLE sandbox.volumes (
   measured_at      timestamptz(6),
   -- Since when it holds more than its capacity; null: it does not.
   over_capacity_at timestamptz(6),
+  -- When it got a capacity where it had none: of writes before that nothing was promised, so only a later measurement counts.
+  capped_at        timestamptz(6),
   created_at       timestamptz(6) NOT NULL,
   updated_at       timestamptz(6) NOT NULL,
   -- Set by delete; the row stays until the engine confirms that nothing is left.
