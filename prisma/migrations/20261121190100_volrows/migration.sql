@@ -156,15 +156,18 @@ $$;
 CREATE FUNCTION sandbox.report_volume_use(volume uuid, held bigint, began_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-  at timestamptz := clock_timestamp();
-  taken_at timestamptz := least(began_at, at);
+  at timestamptz;
+  taken_at timestamptz;
   org uuid := (SELECT u.org_id FROM sandbox.volumes u WHERE u.id = volume AND u.deleted_at IS NULL);
   made_at timestamptz;
 BEGIN
   IF org IS NULL THEN RETURN false; END IF;
   PERFORM sandbox.lock_storage(org);
+  at := clock_timestamp();
+  taken_at := least(began_at, at);
+  -- One of the future is of before the clock was set back, and counts no more.
   UPDATE sandbox.volumes u SET used_bytes = held, measured_at = taken_at
-  WHERE u.id = volume AND u.deleted_at IS NULL AND coalesce(u.measured_at < taken_at, true)
+  WHERE u.id = volume AND u.deleted_at IS NULL AND coalesce(u.measured_at < taken_at OR u.measured_at > at, true)
   RETURNING u.created_at INTO made_at;
   IF NOT FOUND THEN RETURN false; END IF;
   -- It has seen what was written before it began.

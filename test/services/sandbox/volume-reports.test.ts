@@ -94,6 +94,20 @@ test("what a volume held is accrued between measurements, the host volume's too"
   expect(accrued).toEqual([{ n: 8_000 }]);
 });
 
+test("a clock that was set back does not keep measurements out until it is there again", async () => {
+  const caller = await newTenant(bench.database);
+  const id = await volumeOf(caller, null);
+  await report(id, 1n, new Date());
+  await bench.database.query(
+    "UPDATE sandbox.volumes SET measured_at = now() + interval '1 hour' WHERE id = $1::uuid RETURNING id",
+    id,
+  );
+  const at = tick();
+  expect(await report(id, 2n, at)).toBe(true);
+  expect(await report(id, 3n, at)).toBe(false);
+  expect((await getVolume(bench.ctx, caller, id)).usedBytes).toBe(2n);
+});
+
 test("what is found in the moment in which a volume is made, or before by a clock that was set back, is held since", async () => {
   const caller = await newTenant(bench.database);
   const id = await volumeOf(caller, null);
