@@ -107,11 +107,15 @@ describe("A volume that is removed", () => {
     expect(descriptors()).toEqual([]);
   });
 
-  it("may be one that never was", async () => {
-    const { volumes, key, root } = await createVolume();
-    await volumes.remove({ orgId: randomUUID(), volumeId: randomUUID() }, never);
-    await volumes.remove({ ...key, volumeId: randomUUID() }, never);
-    expect(await readdir(root)).toEqual([key.orgId]);
+  it("may be one that never was, and that no late request makes", async () => {
+    const { volumes, key, root, files } = await createVolume();
+    for (const orgId of [key.orgId, randomUUID()]) {
+      const other = { orgId, volumeId: randomUUID() };
+      await volumes.remove(other, never);
+      expect(await whyNot(files.makeDirectory(other, "late"))).toBe("missing");
+      expect((await stat(join(root, orgId, other.volumeId))).isFile()).toBe(true);
+      expect((await stat(join(root, orgId))).mode & 0o777).toBe(0o700);
+    }
   });
 
   it("is removed to its end after a crash at any moment", async () => {

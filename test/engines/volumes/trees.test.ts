@@ -2,8 +2,10 @@ import { execFileSync } from "node:child_process";
 import {
   chmod,
   chown,
+  type FileHandle,
   lstat,
   mkdir,
+  open,
   readdir,
   readlink,
   stat,
@@ -12,7 +14,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { admitAll, createVolume, never, whyNot } from "./support.ts";
 
 describe("A directory of a volume", () => {
@@ -185,6 +187,25 @@ describe("A copy", () => {
     await expect(copy("d", "new/x", admitAll, aborted)).rejects.toThrow("hung up");
 
     expect(await readdir(inside, { recursive: true })).toEqual(before);
+    expect(await readdir(join(folder, "staging"))).toEqual([]);
+  });
+
+  it("is left alone by who clears away what nobody is at, however old what it copies is", async () => {
+    const { put, files, key, inside, folder, get, volumes } = await createVolume();
+    await put("f", "x");
+    await utimes(join(inside, "f"), 1_000, 1_000);
+    const probe = await open(join(inside, "f"));
+    const measured = vi
+      .spyOn(Object.getPrototypeOf(probe) as FileHandle, "datasync")
+      // Its times are there, and it is not in its place.
+      .mockImplementationOnce(async () => void (await volumes.measure(key, never)));
+    await probe.close();
+
+    await files.copy(key, "f", "g", admitAll, never);
+
+    expect(measured).toHaveBeenCalled();
+    measured.mockRestore();
+    expect([await get("g"), (await stat(join(inside, "g"))).mtimeMs]).toEqual(["x", 1_000_000]);
     expect(await readdir(join(folder, "staging"))).toEqual([]);
   });
 });

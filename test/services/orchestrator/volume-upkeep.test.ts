@@ -97,6 +97,19 @@ test("what a deleted volume held goes away behind it, tried until it is done, by
   await expect(stat(folder)).rejects.toThrow();
 });
 
+test("a volume that was measured before the clock was set back is measured anew", async () => {
+  const volume = await rig.createVolume("set-back");
+  await measureNow(volume);
+  const folder = await rig.directories.directory(volume);
+  await writeFile(join(folder, "f"), new Uint8Array(KIB).fill(1));
+  await rig.system.database.query(
+    "UPDATE sandbox.volumes SET measured_at = now() + interval '1 hour' WHERE id = $1::uuid RETURNING id",
+    volume.volumeId,
+  );
+  meter();
+  await expect.poll(() => usedBytes(volume)).toBe(BigInt(KIB));
+});
+
 test("a volume is measured at once when it is new, and again when a file was written", async () => {
   const volume = await rig.createVolume("written");
   meter();

@@ -7,7 +7,7 @@ import type { OpenVolume } from "./layout.ts";
 import { moveTo } from "./move-to.ts";
 import { isWithin, parsePath } from "./paths.ts";
 import { type Found, type Place, resolve } from "./resolve.ts";
-import { type Staged, stage } from "./staging.ts";
+import { type Staged, stageApart } from "./staging.ts";
 import { checkReplaceable, lookAhead } from "./write.ts";
 
 export async function copy(
@@ -23,7 +23,7 @@ export async function copy(
   const options = { links: "follow", notBelow: origin.names } as const;
   const check = (place: Place) => checkFits(origin, source, place, to);
   await lookAhead(volume, names, to, options, check);
-  await using staged = await stage(volume);
+  await using staged = await stageApart(volume);
   await fill(volume, source, staged, { spend: spending(admit), signal });
   await using target = await resolve(volume, names, to, { ...options, make: true });
   check(target);

@@ -22,8 +22,8 @@ export async function removeVolume(
   signal: AbortSignal,
 ): Promise<void> {
   const aside = `${layout.volume(key)}.removed`;
-  if (!(await exists(layout.organization(key)))) return;
-  await mkdir(aside, 0o700).catch(unless("EEXIST"));
+  // Also of an organization that has nothing yet: its first write may have been let in before.
+  await mkdir(aside, { recursive: true, mode: 0o700 });
   await moveAside(layout.volume(key), aside);
   await takeApart(aside, signal);
   await forgetOldMarks(layout.organization(key));
@@ -74,10 +74,6 @@ async function forgetOldMarks(organization: string): Promise<void> {
 
 async function isDirectory(path: string): Promise<boolean> {
   return (await lstat(path).catch(unless("ENOENT")))?.isDirectory() ?? false;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await lstat(path).catch(unless("ENOENT"))) !== undefined;
 }
 
 /** What an act comes to that may fail with these. */

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, lstat, open, utimes } from "node:fs/promises";
+import { type FileHandle, lstat, mkdir, open, rename, utimes } from "node:fs/promises";
 import { isCode } from "./faults.ts";
 import type { OpenVolume } from "./layout.ts";
-import { at, CREATE, entriesOf } from "./place.ts";
-import { isDoomed, removeTree } from "./remove-tree.ts";
+import { at, CREATE, entriesOf, openDirectory } from "./place.ts";
+import { doomedName, isDoomed, removeTree } from "./remove-tree.ts";
 
 const ABANDONED_MS = 60 * 60_000;
 const TOUCH_MS = 10 * 60_000;
@@ -13,10 +13,25 @@ export async function stage(volume: OpenVolume): Promise<Staged> {
   return new Staged(await volume.staging());
 }
 
+/**
+ * The same for what gets times of its own: it lies in a folder by whose time it is told that somebody is still at it.
+ */
+export async function stageApart(volume: OpenVolume): Promise<Staged> {
+  const staging = await volume.staging();
+  const name = stagedName();
+  await mkdir(at(staging, name), 0o700);
+  return new StagedApart(staging, name, await openDirectory(staging, name, volume.dev));
+}
+
+function stagedName(): Buffer {
+  return Buffer.from(`upload-${randomUUID()}`);
+}
+
 /** It stays unseen until it is moved to its place; what has none when this is disposed of goes. */
 export class Staged implements AsyncDisposable {
+  /** The directory that it lies in. */
   readonly staging: FileHandle;
-  readonly name = Buffer.from(`upload-${randomUUID()}`);
+  readonly name = stagedName();
   readonly #timer: NodeJS.Timeout;
   #touching: Promise<void> = Promise.resolve();
   #isPlaced = false;
@@ -29,6 +44,11 @@ export class Staged implements AsyncDisposable {
 
   get path(): Buffer {
     return at(this.staging, this.name);
+  }
+
+  /** What shows by its time that somebody is still at it. */
+  protected get dated(): Buffer {
+    return this.path;
   }
 
   createFile(): Promise<FileHandle> {
@@ -48,7 +68,31 @@ export class Staged implements AsyncDisposable {
 
   #touch(): void {
     const now = new Date();
-    this.#touching = this.#touching.then(() => utimes(this.path, now, now)).catch(() => {});
+    this.#touching = this.#touching.then(() => utimes(this.dated, now, now)).catch(() => {});
+  }
+}
+
+class StagedApart extends Staged {
+  readonly #above: FileHandle;
+  readonly #folder: Buffer;
+
+  constructor(above: FileHandle, folder: Buffer, handle: FileHandle) {
+    super(handle);
+    this.#above = above;
+    this.#folder = folder;
+  }
+
+  protected override get dated(): Buffer {
+    return at(this.#above, this.#folder);
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await super[Symbol.asyncDispose]();
+    } finally {
+      await this.staging.close();
+      await removeTree(this.#above, this.#folder);
+    }
   }
 }
 
@@ -57,8 +101,21 @@ export async function cleanStaging(volume: OpenVolume, now = Date.now()): Promis
   const staging = await volume.staging();
   for await (const entries of entriesOf(staging))
     for (const { name } of entries)
-      if (isDoomed(name) || (await lastTouched(staging, name)) < now - ABANDONED_MS)
-        await removeTree(staging, name);
+      if (isDoomed(name)) await removeTree(staging, name);
+      else if ((await lastTouched(staging, name)) < now - ABANDONED_MS)
+        await removeAbandoned(staging, name);
+}
+
+/** In one step, so that whoever is at it after all finds nothing, and never a part. */
+async function removeAbandoned(staging: FileHandle, name: Buffer): Promise<void> {
+  const doomed = doomedName();
+  try {
+    await rename(at(staging, name), at(staging, doomed));
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return;
+    throw error;
+  }
+  await removeTree(staging, doomed);
 }
 
 async function lastTouched(staging: FileHandle, name: Buffer): Promise<number> {
