@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, lstat, open, utimes } from "node:fs/promises";
-import { isCode } from "./faults.ts";
-import type { OpenVolume } from "./layout.ts";
+import { type FileHandle, open, utimes } from "node:fs/promises";
+import { type Handle, lookAt } from "./handle.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { at, CREATE, entriesOf } from "./place.ts";
 import { isDoomed, removeTree } from "./remove-tree.ts";
 
@@ -15,13 +15,13 @@ export async function stage(volume: OpenVolume): Promise<Staged> {
 
 /** It stays unseen until it is moved to its place; what has none when this is disposed of goes. */
 export class Staged implements AsyncDisposable {
-  readonly staging: FileHandle;
+  readonly staging: Handle;
   readonly name = Buffer.from(`upload-${randomUUID()}`);
   readonly #timer: NodeJS.Timeout;
   #touching: Promise<void> = Promise.resolve();
   #isPlaced = false;
 
-  constructor(staging: FileHandle) {
+  constructor(staging: Handle) {
     this.staging = staging;
     // Content may be long in coming: who cleans up sees that somebody is still at it.
     this.#timer = setInterval(() => this.#touch(), TOUCH_MS).unref();
@@ -31,8 +31,9 @@ export class Staged implements AsyncDisposable {
     return at(this.staging, this.name);
   }
 
-  createFile(): Promise<FileHandle> {
-    return open(this.path, CREATE, 0o600);
+  /** @param mode cut by the umask */
+  createFile(mode = 0o600): Promise<FileHandle> {
+    return open(this.path, CREATE, mode);
   }
 
   /** It has been moved to its place. */
@@ -61,11 +62,7 @@ export async function cleanStaging(volume: OpenVolume, now = Date.now()): Promis
         await removeTree(staging, name);
 }
 
-async function lastTouched(staging: FileHandle, name: Buffer): Promise<number> {
-  try {
-    return (await lstat(at(staging, name))).mtimeMs;
-  } catch (error) {
-    if (isCode(error, "ENOENT")) return Number.POSITIVE_INFINITY;
-    throw error;
-  }
+async function lastTouched(staging: Handle, name: Buffer): Promise<number> {
+  const found = await lookAt(at(staging, name));
+  return found ? Number(found.mtimeMs) : Number.POSITIVE_INFINITY;
 }
