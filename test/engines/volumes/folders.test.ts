@@ -87,7 +87,7 @@ describe("The folder of a volume", () => {
 
 describe("A volume that is removed", () => {
   it("is gone with all, and never made again", async () => {
-    const { put, get, files, volumes, key, folder, root, descriptors } = await createVolume();
+    const { put, get, files, volumes, key, folder, root, allClosed } = await createVolume();
     await put("a/b/c", "x");
     const file = await files.read(key, "a/b/c", { last: 1n });
     await volumes.remove(key, never);
@@ -104,7 +104,7 @@ describe("A volume that is removed", () => {
     for (const refusal of await Promise.all(late.map(whyNot))) expect(refusal).toBe("missing");
     // Whoever has it open reads on.
     expect((await collect(file.content)).toString()).toBe("x");
-    expect(descriptors()).toEqual([]);
+    await allClosed();
   });
 
   it("may be one that never was, and that no late request makes", async () => {
@@ -145,7 +145,7 @@ describe("A volume that is removed", () => {
   });
 
   it("ends a write that is under way", async () => {
-    const { volumes, key, files, root, descriptors } = await createVolume();
+    const { volumes, key, files, root, allClosed } = await createVolume();
     const content = async function* () {
       yield* contentOf(["before"]);
       await volumes.remove(key, never);
@@ -153,7 +153,7 @@ describe("A volume that is removed", () => {
     };
     expect(await whyNot(files.write(key, "f", content(), async () => {}))).toBe("missing");
     expect(await readdir(join(root, key.orgId))).toEqual([key.volumeId]);
-    expect(descriptors()).toEqual([]);
+    await allClosed();
   });
 
   it("leaves a mark for a day", async () => {

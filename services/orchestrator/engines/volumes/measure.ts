@@ -1,11 +1,10 @@
 import type { BigIntStats } from "node:fs";
-import { type FileHandle, lstat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { VolumeUse } from "../volume-store.ts";
-import { isCode } from "./faults.ts";
+import { type Handle, lookAt } from "./handle.ts";
 import { bytesOf } from "./info.ts";
 import { Ladder } from "./ladder.ts";
-import type { OpenVolume } from "./layout.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { inParallel } from "./parallel.ts";
 import { at, type Entry } from "./place.ts";
 import { traverse } from "./traverse.ts";
@@ -36,21 +35,12 @@ export async function measure(volume: OpenVolume, signal: AbortSignal): Promise<
   return tally.sum();
 }
 
-async function look(directory: FileHandle, entries: readonly Entry[]) {
+async function look(directory: Handle, entries: readonly Entry[]) {
   const found = await inParallel(entries, WIDTH, async ({ name }) => {
-    const stats = await statIfThere(directory, name);
+    const stats = await lookAt(at(directory, name));
     return stats && { name, stats };
   });
   return found.filter((one) => one !== undefined);
-}
-
-async function statIfThere(directory: FileHandle, name: Buffer): Promise<BigIntStats | undefined> {
-  try {
-    return await lstat(at(directory, name), { bigint: true });
-  } catch (error) {
-    if (isCode(error, "ENOENT")) return undefined;
-    throw error;
-  }
 }
 
 /**

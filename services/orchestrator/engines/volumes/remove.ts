@@ -1,6 +1,6 @@
 import { rename, rmdir, unlink } from "node:fs/promises";
 import { fault, isCode } from "./faults.ts";
-import type { OpenVolume } from "./layout.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { parsePath } from "./paths.ts";
 import { at } from "./place.ts";
 import { doomedName, removeTree } from "./remove-tree.ts";

@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
-import type { FileHandle } from "node:fs/promises";
 import { lstat, readFile, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { FileFault, type VolumeKey } from "../volume-store.ts";
 import { isCode } from "./faults.ts";
+import type { Handle } from "./handle.ts";
 import type { Layout } from "./layout.ts";
 import { at } from "./place.ts";
 import { doomedName } from "./remove-tree.ts";
@@ -46,7 +46,7 @@ async function startOf(pid: number): Promise<string | undefined> {
 export async function withSecondName<T>(
   layout: Layout,
   key: VolumeKey,
-  file: FileHandle,
+  file: Handle,
   act: (path: string) => Promise<T>,
 ): Promise<T> {
   await using volume = await layout.open(key);
@@ -70,7 +70,7 @@ export async function withSecondName<T>(
 }
 
 // Node's own link does not follow what stands for a handle.
-async function link(file: FileHandle, directory: FileHandle, name: string): Promise<void> {
+async function link(file: Handle, directory: Handle, name: string): Promise<void> {
   const child = spawn("ln", ["-L", "-T", "/proc/self/fd/3", `/proc/self/fd/4/${name}`], {
     stdio: ["ignore", "ignore", "pipe", file.fd, directory.fd],
     env: { PATH: process.env.PATH, LC_ALL: "C" },

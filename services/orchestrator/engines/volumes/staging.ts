@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, lstat, mkdir, open, rename, utimes } from "node:fs/promises";
+import { type FileHandle, mkdir, open, rename, utimes } from "node:fs/promises";
 import { isCode } from "./faults.ts";
-import type { OpenVolume } from "./layout.ts";
+import { type Handle, lookAt } from "./handle.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { at, CREATE, entriesOf, openDirectory } from "./place.ts";
 import { doomedName, isDoomed, removeTree } from "./remove-tree.ts";
 
@@ -30,13 +31,13 @@ function stagedName(): Buffer {
 /** It stays unseen until it is moved to its place; what has none when this is disposed of goes. */
 export class Staged implements AsyncDisposable {
   /** The directory that it lies in. */
-  readonly staging: FileHandle;
+  readonly staging: Handle;
   readonly name = stagedName();
   readonly #timer: NodeJS.Timeout;
   #touching: Promise<void> = Promise.resolve();
   #isPlaced = false;
 
-  constructor(staging: FileHandle) {
+  constructor(staging: Handle) {
     this.staging = staging;
     // Content may be long in coming: who cleans up sees that somebody is still at it.
     this.#timer = setInterval(() => this.#touch(), TOUCH_MS).unref();
@@ -51,8 +52,9 @@ export class Staged implements AsyncDisposable {
     return this.path;
   }
 
-  createFile(): Promise<FileHandle> {
-    return open(this.path, CREATE, 0o600);
+  /** @param mode cut by the umask */
+  createFile(mode = 0o600): Promise<FileHandle> {
+    return open(this.path, CREATE, mode);
   }
 
   /** It has been moved to its place. */
@@ -73,10 +75,10 @@ export class Staged implements AsyncDisposable {
 }
 
 class StagedApart extends Staged {
-  readonly #above: FileHandle;
+  readonly #above: Handle;
   readonly #folder: Buffer;
 
-  constructor(above: FileHandle, folder: Buffer, handle: FileHandle) {
+  constructor(above: Handle, folder: Buffer, handle: Handle) {
     super(handle);
     this.#above = above;
     this.#folder = folder;
@@ -107,7 +109,7 @@ export async function cleanStaging(volume: OpenVolume, now = Date.now()): Promis
 }
 
 /** In one step, so that whoever is at it after all finds nothing, and never a part. */
-async function removeAbandoned(staging: FileHandle, name: Buffer): Promise<void> {
+async function removeAbandoned(staging: Handle, name: Buffer): Promise<void> {
   const doomed = doomedName();
   try {
     await rename(at(staging, name), at(staging, doomed));
@@ -118,11 +120,7 @@ async function removeAbandoned(staging: FileHandle, name: Buffer): Promise<void>
   await removeTree(staging, doomed);
 }
 
-async function lastTouched(staging: FileHandle, name: Buffer): Promise<number> {
-  try {
-    return (await lstat(at(staging, name))).mtimeMs;
-  } catch (error) {
-    if (isCode(error, "ENOENT")) return Number.POSITIVE_INFINITY;
-    throw error;
-  }
+async function lastTouched(staging: Handle, name: Buffer): Promise<number> {
+  const found = await lookAt(at(staging, name));
+  return found ? Number(found.mtimeMs) : Number.POSITIVE_INFINITY;
 }
