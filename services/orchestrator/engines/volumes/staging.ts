@@ -99,17 +99,18 @@ class StagedApart extends Staged {
 }
 
 /** Removes what dead processes have left: what they were removing, and what nobody has touched for an hour. */
-export async function cleanStaging(volume: OpenVolume, now = Date.now()): Promise<void> {
+export async function cleanStaging(volume: OpenVolume, signal: AbortSignal): Promise<void> {
+  const abandoned = Date.now() - ABANDONED_MS;
   const staging = await volume.staging();
   for await (const entries of entriesOf(staging))
     for (const { name } of entries)
-      if (isDoomed(name)) await removeTree(staging, name);
-      else if ((await lastTouched(staging, name)) < now - ABANDONED_MS)
-        await removeAbandoned(staging, name);
+      if (isDoomed(name)) await removeTree(staging, name, signal);
+      else if ((await lastTouched(staging, name)) < abandoned)
+        await removeAbandoned(staging, name, signal);
 }
 
 /** In one step, so that whoever is at it after all finds nothing, and never a part. */
-async function removeAbandoned(staging: Handle, name: Buffer): Promise<void> {
+async function removeAbandoned(staging: Handle, name: Buffer, signal: AbortSignal): Promise<void> {
   const doomed = doomedName();
   try {
     await rename(at(staging, name), at(staging, doomed));
@@ -117,7 +118,7 @@ async function removeAbandoned(staging: Handle, name: Buffer): Promise<void> {
     if (isCode(error, "ENOENT")) return;
     throw error;
   }
-  await removeTree(staging, doomed);
+  await removeTree(staging, doomed, signal);
 }
 
 async function lastTouched(staging: Handle, name: Buffer): Promise<number> {
