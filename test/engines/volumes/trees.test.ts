@@ -15,6 +15,8 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
+import { Layout } from "../../../services/orchestrator/engines/volumes/layout.ts";
+import { remove } from "../../../services/orchestrator/engines/volumes/remove.ts";
 import { admitAll, createVolume, never, whyNot } from "./support.ts";
 
 describe("A directory of a volume", () => {
@@ -252,6 +254,20 @@ describe("A rename", () => {
 });
 
 describe("A removal", () => {
+  it("holds the directory that it removes from until it has", async () => {
+    const { put, key, root, inside } = await createVolume();
+    await put("a/b/c/f", "x");
+    await using volume = await new Layout(root).open(key);
+    // Whatever was to be closed too early is so by then.
+    const staging = async () => {
+      for (let i = 0; i < 200; i++) await stat(inside);
+      return volume.staging();
+    };
+    await remove({ ...volume, staging }, "a/b/c", true, never);
+
+    expect(await readdir(join(inside, "a/b"))).toEqual([]);
+  });
+
   it("takes a file, a link, an empty directory, and more only when asked to", async () => {
     const { put, files, key, inside, folder } = await createVolume();
     await put("d/f", "x");
