@@ -1,5 +1,9 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import { Http2SessionManager } from "@connectrpc/connect-node";
+import { widen } from "./windows.ts";
+
+/** What a stream that nobody reads holds in memory; Node's 64 KiB would make files wait for a round trip each time. */
+const STREAM_WINDOW = 256 * 1024;
 
 /**
  * connect-node 2.2.0 takes its listener off a session that a ping found dead when the next call comes before that
@@ -7,6 +11,10 @@ import { Http2SessionManager } from "@connectrpc/connect-node";
  */
 export class Sessions extends Http2SessionManager {
   readonly #known = new WeakSet<ClientHttp2Session>();
+
+  constructor(baseUrl: string, pings: ConstructorParameters<typeof Http2SessionManager>[1]) {
+    super(baseUrl, pings, { settings: { initialWindowSize: STREAM_WINDOW } });
+  }
 
   override async request(
     ...args: Parameters<Http2SessionManager["request"]>
@@ -17,6 +25,7 @@ export class Sessions extends Http2SessionManager {
     if (session && !this.#known.has(session)) {
       this.#known.add(session);
       session.on("error", () => undefined);
+      widen(session);
     }
     return stream;
   }
