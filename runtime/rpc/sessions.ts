@@ -2,11 +2,23 @@ import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import { Http2SessionManager } from "@connectrpc/connect-node";
 
 /**
+ * How much may be under way on a connection, in bytes. With HTTP/2's own 64 KiB all streams together wait for the other process
+ * every few chunks. It costs no memory: Node gives it back as bytes come in, and holds a stream that is not read by its own window.
+ */
+export const SESSION_WINDOW = 8 * 1024 * 1024;
+/** What a stream that nobody reads may hold of an answer. */
+const STREAM_WINDOW = 256 * 1024;
+
+/**
  * connect-node 2.2.0 takes its listener off a session that a ping found dead when the next call comes before that
  * session has said so. With nobody listening, the error would end the process.
  */
 export class Sessions extends Http2SessionManager {
   readonly #known = new WeakSet<ClientHttp2Session>();
+
+  constructor(baseUrl: string, pings: ConstructorParameters<typeof Http2SessionManager>[1]) {
+    super(baseUrl, pings, { settings: { initialWindowSize: STREAM_WINDOW } });
+  }
 
   override async request(
     ...args: Parameters<Http2SessionManager["request"]>
@@ -17,6 +29,7 @@ export class Sessions extends Http2SessionManager {
     if (session && !this.#known.has(session)) {
       this.#known.add(session);
       session.on("error", () => undefined);
+      if (!session.destroyed) session.setLocalWindowSize(SESSION_WINDOW);
     }
     return stream;
   }
