@@ -10,7 +10,7 @@ export interface Targets {
   isReady(): Promise<boolean>;
 }
 
-const READY_MS = 30_000;
+const READY_MS = 15_000;
 const LOOK_MS = 100;
 
 /** Deals the blows, one after the other; what is down comes back behind them. @returns when all of it is up */
