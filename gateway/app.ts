@@ -56,6 +56,8 @@ export interface GatewayOptions {
     rpcTimeoutMs?: number;
     /** How long a file may be on its way without a byte; five minutes where it is not set. */
     transferIdleMs?: number;
+    /** Most bytes of a file in one message to a service; as they come where it is not set. */
+    pieceBytes?: number;
     /** First pause before a broken watch is taken up again; 100 where it is not set. */
     watchBackoffMs?: number;
     /** How long Redis may take to answer before a request passes uncounted; 50 where it is not set. */
@@ -135,6 +137,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     ...fileRoutes({
       files: clients.files,
       rpcTimeoutMs,
+      pieceBytes: config.pieceBytes,
       transfers: new Transfers({
         ongoing,
         whileGood: authenticator.whileGood,

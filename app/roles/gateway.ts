@@ -4,6 +4,7 @@ import { VolumeFileService } from "../../proto/gen/orchestrator/v1/volume_file_s
 import { OrganizationService } from "../../proto/gen/organization/v1/organization_service_pb.ts";
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
+import { PIECE } from "../../runtime/rpc/pieces.ts";
 import { startGateway } from "../gateway.ts";
 import { createRemoteReadiness } from "../readiness.ts";
 import { provideRemote, requireUrls } from "../remotes.ts";
@@ -32,7 +33,7 @@ export async function startGatewayRole(options: RoleOptions): Promise<string> {
     files: orchestrator.beside(VolumeFileService),
     billing: billing.client,
   };
-  const gateway = { clients, config: config.gateway, log, readiness };
+  const gateway = { clients, config: { ...config.gateway, pieceBytes: PIECE }, log, readiness };
   const url = await startGateway(gateway, config.gateway, lifecycle);
   return `the gateway takes requests on ${url}`;
 }

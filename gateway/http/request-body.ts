@@ -4,14 +4,19 @@ import type { IncomingMessage } from "node:http";
 export class RequestBody {
   readonly #raw: IncomingMessage;
   readonly #signal: AbortSignal;
+  readonly #most: number;
   /** Something is waited for that the client has to send. */
   waiting = false;
   #wake = () => {};
 
-  /** @param signal when it aborts, who waits for more is told its reason */
-  constructor(raw: IncomingMessage, signal: AbortSignal) {
+  /**
+   * @param signal when it aborts, who waits for more is told its reason
+   * @param most bytes that are read at once; as they come where it is not set
+   */
+  constructor(raw: IncomingMessage, signal: AbortSignal, most = Number.POSITIVE_INFINITY) {
     this.#raw = raw;
     this.#signal = signal;
+    this.#most = most;
     const wake = () => this.#wake();
     for (const event of ["end", "error", "close"]) raw.once(event, wake);
     signal.addEventListener("abort", wake, { once: true });
@@ -24,7 +29,9 @@ export class RequestBody {
   async read(): Promise<Uint8Array | undefined> {
     for (;;) {
       this.#signal.throwIfAborted();
-      const chunk: Buffer | null = this.#raw.read();
+      // Nothing named where nothing is there: that asks for more.
+      const size = Math.min(this.#raw.readableLength, this.#most) || undefined;
+      const chunk: Buffer | null = this.#raw.read(size);
       if (chunk !== null) return chunk;
       if (this.#raw.readableEnded) return undefined;
       if (this.#raw.destroyed) throw new Error("the client hung up");

@@ -3,7 +3,7 @@ import { createServer as createHttp2Server, type ServerHttp2Session } from "node
 import type { AddressInfo, Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { StartupError } from "../errors.ts";
-import { SESSION_WINDOW } from "./sessions.ts";
+import { widen } from "./windows.ts";
 
 /** What every HTTP/2 connection without TLS begins with, and no HTTP/1.1 request that is served. */
 const PREFACE = Buffer.from("PRI");
@@ -40,8 +40,7 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
   // Node's compatibility layer gives HTTP/2 requests the shape that Fastify was typed for.
   const http2 = createHttp2Server(HTTP2_OPTIONS, app.routing as never);
   const sessions = track<ServerHttp2Session>((add) => http2.on("session", add));
-  http2.on("session", keepAlive);
-  http2.on("session", (session) => session.setLocalWindowSize(SESSION_WINDOW));
+  http2.on("session", keepAlive).on("session", widen);
 
   // The HTTP/1.1 server listens for both, and so keeps its timeouts and its idle connections. What
   // Node's own listener does for each connection is put off until the protocol is known.

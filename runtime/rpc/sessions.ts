@@ -1,12 +1,8 @@
 import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
 import { Http2SessionManager } from "@connectrpc/connect-node";
+import { widen } from "./windows.ts";
 
-/**
- * How much may be under way on a connection, in bytes. With HTTP/2's own 64 KiB all streams together wait for the other process
- * every few chunks. It costs no memory: Node gives it back as bytes come in, and holds a stream that is not read by its own window.
- */
-export const SESSION_WINDOW = 8 * 1024 * 1024;
-/** What a stream that nobody reads may hold of an answer. */
+/** What a stream that nobody reads holds in memory; Node's 64 KiB would make files wait for a round trip each time. */
 const STREAM_WINDOW = 256 * 1024;
 
 /**
@@ -29,7 +25,7 @@ export class Sessions extends Http2SessionManager {
     if (session && !this.#known.has(session)) {
       this.#known.add(session);
       session.on("error", () => undefined);
-      if (!session.destroyed) session.setLocalWindowSize(SESSION_WINDOW);
+      widen(session);
     }
     return stream;
   }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import type { HandlerContext } from "@connectrpc/connect";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type {
   WriteFileRequest,
   WriteTarget,
@@ -112,6 +112,21 @@ describe("a file", () => {
       { target: { ...TARGET, length: 5n }, text: "hello", end: "whole" },
       { target: TARGET, text: "hello", end: "whole" },
     ]);
+  });
+
+  test("goes on in messages of the size that is set, and whole", async () => {
+    const small = await openGateway({ pieceBytes: 1_000 });
+    onTestFinished(small.close);
+    await listen(small);
+    const pieces: Uint8Array[] = [];
+    small.services.files.writeFile = async (messages) => {
+      for await (const { part } of messages) if (part.case === "data") pieces.push(part.value);
+      return { info: fileMessage() };
+    };
+    const body = Buffer.from(Array.from({ length: 200_001 }, (_, i) => i % 251));
+    expect((await answerOf(put({ "content-length": body.length }).end(body))).status).toBe(200);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBe(1_000);
+    expect(Buffer.concat(pieces).equals(body)).toBe(true);
   });
 
   test("may be empty", async () => {

@@ -10,6 +10,8 @@ export interface FileDeps {
   transfers: Transfers;
   /** Deadline of one call to a service, and until a transfer begins. */
   rpcTimeoutMs: number;
+  /** Most bytes of a file in one message; as they come where it is not set. */
+  pieceBytes?: number | undefined;
 }
 
 /** Options of a call that goes on for as long as a transfer does. */

@@ -18,7 +18,7 @@ type WriteMessage = MessageInitShape<typeof WriteFileRequestSchema>;
 const INT64_MAX = 2n ** 63n - 1n;
 
 /** `PUT …/files/content`: the body goes on as it comes, and nothing of it is asked for before the service wants it. */
-export function uploadRoute({ files, transfers }: FileDeps): Route {
+export function uploadRoute({ files, transfers, pieceBytes }: FileDeps): Route {
   const read = requestReader(writeFile);
   const answer = async (request: FastifyRequest, reply: FastifyReply) => {
     const { params, headers } = read(request, reply);
@@ -29,7 +29,7 @@ export function uploadRoute({ files, transfers }: FileDeps): Route {
     };
     let late = () => deadlineExceeded();
     const transfer = transfers.begin(request, reply, () => late());
-    const body = new RequestBody(request.raw, transfer.signal);
+    const body = new RequestBody(request.raw, transfer.signal, pieceBytes);
     late = () => (body.waiting ? bodyLate() : deadlineExceeded());
     const messages = new WriteMessages(target, body, transfer, () => askForBody(request, reply));
     try {

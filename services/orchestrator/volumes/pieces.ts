@@ -1,10 +1,6 @@
-/**
- * Larger ones cost more than they save: whoever reads them from a socket puts them together from frames of 16 KiB, and
- * copies what it has with each.
- */
-const PIECE = 256 * 1024;
+import { PIECE } from "../../../runtime/rpc/pieces.ts";
 
-/** The same bytes in pieces of 256 KiB, the last one shorter; copied only where they come in smaller ones. */
+/** The same bytes in pieces of one size, the last one shorter; copied only where one is put together from several chunks. */
 export async function* inPieces(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   let held: Uint8Array[] = [];
   let size = 0;

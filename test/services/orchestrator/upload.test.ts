@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { WriteFileRequestSchema } from "../../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
+import { PIECE } from "../../../runtime/rpc/pieces.ts";
 import { inPieces } from "../../../services/orchestrator/volumes/pieces.ts";
 import { receiveUpload } from "../../../services/orchestrator/volumes/upload.ts";
 
@@ -53,8 +54,8 @@ test("an upload whose sender is gone ends at once, whatever its messages do", as
   await expect(drain(content)).rejects.toThrow("[canceled] the upload broke off");
 });
 
-test.each([[], [0], [1], [256 * 1024], [1_000_000, 3, 0, 600_000], Array(100).fill(10_000)])(
-  "pieces are of 256 KiB but for the last, and the same bytes (%#)",
+test.each([[], [0], [1], [PIECE], [1_000_000, 3, 0, 600_000], Array(100).fill(10_000)])(
+  "pieces are of one size but for the last, and the same bytes (%#)",
   async (...lengths: number[]) => {
     let next = 0;
     const chunks = lengths.map((length) => Uint8Array.from({ length }, () => (next++ * 7) % 251));
@@ -64,7 +65,7 @@ test.each([[], [0], [1], [256 * 1024], [1_000_000, 3, 0, 600_000], Array(100).fi
     const pieces: Uint8Array[] = [];
     for await (const piece of inPieces(content())) pieces.push(piece);
     expect(Buffer.concat(pieces).equals(Buffer.concat(chunks))).toBe(true);
-    expect(pieces.slice(0, -1).every(({ length }) => length === 256 * 1024)).toBe(true);
+    expect(pieces.slice(0, -1).every(({ length }) => length === PIECE)).toBe(true);
     expect(pieces.every(({ length }) => length > 0)).toBe(true);
   },
 );
