@@ -45,6 +45,7 @@ CREATE TABLE sandbox.storage (
   -- Since when that is more than the limit; null: it is not.
   over_limit_at timestamptz(6)
 );
+CREATE INDEX storage_over_limit ON sandbox.storage (org_id) WHERE over_limit_at IS NOT NULL;
 
 -- Bytes promised to writes of files, and not in a measurement yet.
 CREATE TABLE sandbox.volume_writes (

@@ -4,6 +4,7 @@ import { deleteVolume, updateVolume } from "../../../services/sandbox/domain/cha
 import { createVolume } from "../../../services/sandbox/domain/create-volume.ts";
 import { getHostVolume, getVolume } from "../../../services/sandbox/domain/read-volumes.ts";
 import { reportUse } from "../../../services/sandbox/domain/volume-use.ts";
+import { startHousekeeping } from "../../../services/sandbox/housekeeping.ts";
 import { WRONG_VOLUMES_SQL } from "../../support/volumes.ts";
 import { type Bench, createBench, eventsOf, newTenant, setLimits } from "./support.ts";
 
@@ -227,6 +228,24 @@ describe("an organization's storage", () => {
     await report(two, GIB);
     const types = (await told(caller)).map(({ type }) => type.replace("storage_limit_", ""));
     expect(types).toEqual(["exceeded", "restored", "exceeded", "restored"]);
+  });
+
+  test("is judged anew in the background where it is over: the limit may have been raised", async () => {
+    const caller = await newTenant(bench.database);
+    const limit = (gib: number) =>
+      setLimits(bench.database, caller.orgId, { max_total_storage_gib: gib });
+    await limit(1);
+    await report(await volumeOf(caller, null), 2n * GIB);
+    await bench.ctx.store.judgeStorage();
+    expect(await flags(caller)).toMatchObject({ over: true });
+    await limit(2);
+    const judges = Array.from({ length: 4 }, () =>
+      startHousekeeping(bench.ctx, (error) => expect.fail(String(error))),
+    );
+    await expect.poll(() => flags(caller)).toMatchObject({ over: false });
+    await Promise.all(judges.map((judge) => judge.stop()));
+    const types = (await told(caller)).map(({ type }) => type.replace("storage_limit_", ""));
+    expect(types).toEqual(["exceeded", "restored"]);
   });
 
   test("is over once, however many volumes are reported at once", async () => {
