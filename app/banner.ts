@@ -82,10 +82,24 @@ function textOf(engine: string, network: ChosenEngine["network"]): string[] {
 }
 
 function textOfVolumes(volumes: ChosenEngine["volumes"]): string[] {
-  if (volumes?.possible !== false) return [];
+  if (volumes?.possible !== false) return textOfImages(volumes);
   return [
     `NO SANDBOX CAN MOUNT VOLUMES: they cannot be mounted here: ${volumes.why}.`,
     "It takes root, a local Docker socket whose daemon sees VOLUMES_DIR, and the program mount (util-linux).",
+  ];
+}
+
+function textOfImages(volumes: ChosenEngine["volumes"]): string[] {
+  if (!volumes?.images) return [];
+  const { possible, why } = volumes.images;
+  if (possible)
+    return [
+      "DISK IMAGES ARE MOUNTED, as DOCKER_DISK_IMAGES=loop accepts: this host's kernel reads file systems",
+      "that tenants wrote, and none promises to survive one that was made to attack it.",
+    ];
+  return [
+    `NO SANDBOX CAN MOUNT A DISK IMAGE: DOCKER_DISK_IMAGES=loop, but they cannot be mounted here: ${why}.`,
+    "It takes loop devices, ext4, and the programs losetup, blkid and mount (util-linux), ln and mknod (coreutils).",
   ];
 }
 

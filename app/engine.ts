@@ -57,6 +57,7 @@ export async function chooseEngine(
   const docker = {
     host: config.dockerHost,
     networkPolicy: config.dockerNetworkPolicy,
+    diskImages: config.dockerDiskImages,
     runtime: config.dockerRuntime,
   };
   const { ok, why } = await probeDocker(docker);

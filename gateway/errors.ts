@@ -164,6 +164,13 @@ export function rangeRefused(size: bigint): PublicError {
   return new PublicError(code, message, details, { "content-range": `bytes */${size}` }, 416);
 }
 
+/** What is there is not what the client named by its `ETag`. */
+export function contentChanged(): PublicError {
+  const faults = [{ field: "headers.if-match", message: "is not the ETag of what is there" }];
+  const { code, message, details } = invalidRequest(faults);
+  return new PublicError(code, message, details, {}, 412);
+}
+
 export function unauthorized(): PublicError {
   return new PublicError("invalid_api_key", "unauthorized");
 }

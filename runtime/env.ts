@@ -6,10 +6,12 @@ import { StartupError } from "./errors.ts";
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
 export const NETWORK_POLICY_CHOICES = ["enforced", "unenforced"] as const;
+export const DISK_IMAGE_CHOICES = ["refused", "loop"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type EngineChoice = (typeof ENGINE_CHOICES)[number];
 export type NetworkPolicyChoice = (typeof NETWORK_POLICY_CHOICES)[number];
+export type DiskImageChoice = (typeof DISK_IMAGE_CHOICES)[number];
 
 /** Every setting, typed and checked; each part of the program is given only its own. */
 export interface Config {
@@ -72,6 +74,8 @@ export interface EngineConfig {
   dockerHost: string | undefined;
   /** `unenforced`: the operator accepts that network policies are not kept. */
   dockerNetworkPolicy: NetworkPolicyChoice;
+  /** `loop`: the operator accepts that the host's kernel reads file systems that tenants wrote. */
+  dockerDiskImages: DiskImageChoice;
   /** An OCI runtime that the daemon knows, such as `runsc`; undefined: the daemon's default. */
   dockerRuntime: string | undefined;
 }
@@ -150,6 +154,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       choice: read.choice("ENGINE", ENGINE_CHOICES, "auto"),
       dockerHost: read.url("DOCKER_HOST", ["unix:", "tcp:", "http:", "https:"]),
       dockerNetworkPolicy: read.choice("DOCKER_NETWORK_POLICY", NETWORK_POLICY_CHOICES, "enforced"),
+      dockerDiskImages: read.choice("DOCKER_DISK_IMAGES", DISK_IMAGE_CHOICES, "refused"),
       dockerRuntime: read.match(
         "DOCKER_RUNTIME",
         (text) => /^[\w.-]+$/.test(text),

@@ -36,6 +36,7 @@ export async function askEngine({ config: { engine }, facts }: Subject): Promise
     await askDocker(docker, engine, why),
     askPolicies(engine, facts),
     askVolumes(engine, facts),
+    ...askImages(engine, facts),
   ];
 }
 
@@ -92,6 +93,18 @@ function askVolumes(engine: EngineConfig, { leader }: Facts): Check {
   const obstacle = obstacleOf(engine, ["mount"]);
   if (obstacle) return warn(name, `they cannot be mounted from here: ${obstacle}`, mend);
   return ok(name, "what it takes is here; an orchestrator tries it out when it starts");
+}
+
+/** The same of disk images, where the operator has accepted them. */
+function askImages(engine: EngineConfig, { leader }: Facts): Check[] {
+  if (engine.dockerDiskImages !== "loop") return [];
+  const name = "disk images";
+  const mend =
+    "give this host loop devices, ext4, losetup, blkid and mknod, or unset DOCKER_DISK_IMAGES";
+  if (leader?.engine === "docker" && !leader.features.includes("mounts.disk_image"))
+    return [warn(name, "the orchestrator cannot mount them: no sandbox can have one", mend)];
+  const why = "DOCKER_DISK_IMAGES=loop: this host's kernel reads file systems that tenants wrote";
+  return [warn(name, why, "unset it where you do not trust those who write them")];
 }
 
 function obstacleOf(

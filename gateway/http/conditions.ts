@@ -7,9 +7,16 @@ export interface Validators {
 }
 
 export interface Conditions {
+  "If-Match"?: string;
   "If-None-Match"?: string;
   "If-Modified-Since"?: string;
   "If-Range"?: string;
+}
+
+/** Whether the client asks for another content than this one (RFC 9110, 13.1.1): `If-Match`, by strong tags alone. */
+export function isOther({ "If-Match": wanted }: Conditions, { etag }: Validators): boolean {
+  if (wanted === undefined || wanted.trim() === "*") return false;
+  return ![...wanted.matchAll(/(W\/)?("[^"]*")/g)].some(([tag]) => tag === etag);
 }
 
 /** Whether the client has it already (RFC 9110, 13.1.2 and 13.1.3). */

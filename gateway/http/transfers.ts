@@ -5,6 +5,9 @@ import { headersOf, roomIn } from "./raw-answer.ts";
 
 const IDLE_MS = 5 * 60_000;
 
+/** Shared by all: the default reason would cost an exception with its stack each. */
+const OVER = new Error("the transfer is over");
+
 export interface TransferOptions {
   ongoing: Ongoing;
   /** Aborts `cut` when the key of the request is not good any more. @returns what ends that */
@@ -77,7 +80,7 @@ export class Transfer {
   end(): void {
     clearTimeout(this.#timer);
     this.#release();
-    this.#cut.abort();
+    this.#cut.abort(OVER);
   }
 
   /** Why it was cut off where that can be told, else what it failed with. */

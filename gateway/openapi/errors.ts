@@ -92,6 +92,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
   403: "The organization may not do this.",
   404: "There is no such thing, or it is somebody else's.",
   409: "In conflict with what is there.",
+  412: "What is there is not what the client named.",
   413: "The body is too large.",
   415: "The body is no JSON by its type.",
   416: "There is nothing in that range.",

@@ -12,6 +12,7 @@ import { RunWatch } from "./logs/run-watch.ts";
 import { startOrchestrator } from "./orchestrator.ts";
 import { createReports } from "./reports.ts";
 import { createOrchestratorService } from "./service.ts";
+import { shareLooks } from "./share.ts";
 import { listenForWork } from "./store/listen.ts";
 import { createStore, type Database, type Store } from "./store.ts";
 import { createVolumeCalls, type VolumeCalls } from "./volume-calls.ts";
@@ -66,7 +67,8 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
       log,
     }),
     files: createVolumeFileService({
-      store,
+      // Somebody with many small files has many calls at once, all of one volume.
+      store: { ...store, findVolume: shareLooks(store.findVolume) },
       volumes: engine.volumes,
       calls: volumeCalls,
       measurer,

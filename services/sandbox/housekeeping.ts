@@ -12,11 +12,13 @@ const EVERY_MS = 10_000;
 const AT_ONCE = 100;
 /** Promises that were given up hold no room any more; only their rows are left. */
 const WRITES_EVERY_MS = 60_000;
+/** Whoever is over a limit that was raised waits so long for storage that can be written again. */
+const JUDGE_EVERY_MS = 10_000;
 const ACTOR: Actor = { kind: "system", code: "ephemeral", label: "Ephemeral sandbox ended" };
 
 /**
- * Destroys ephemeral sandboxes when their linger is over, and forgets writes that were given up; any number of
- * processes may do it.
+ * Destroys ephemeral sandboxes when their linger is over, forgets writes that were given up, and sees that a storage limit was
+ * raised; any number of processes may do it.
  */
 export function startHousekeeping(
   ctx: SandboxContext,
@@ -25,12 +27,18 @@ export function startHousekeeping(
   const works = [
     startRounds(() => expire(ctx, onError), onError),
     startRounds(() => forgetWrites(ctx), onError),
+    startRounds(() => judge(ctx), onError),
   ];
   return {
     stop: async () => {
       await Promise.all(works.map((work) => work.stop()));
     },
   };
+}
+
+async function judge({ store }: SandboxContext): Promise<number> {
+  await store.judgeStorage();
+  return JUDGE_EVERY_MS;
 }
 
 // Only behind a full batch there is more.

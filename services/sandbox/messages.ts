@@ -6,6 +6,7 @@ import { SandboxSpecSchema } from "../../proto/gen/sandbox/v1/spec_pb.ts";
 import { invalidRequest } from "../../runtime/errors.ts";
 import { given } from "../../runtime/rpc/given.ts";
 import type { Watched } from "./changes.ts";
+import { inOrder } from "./domain/canonical-spec.ts";
 import type { CreateSandbox } from "./domain/create-sandbox.ts";
 import type { Answered } from "./domain/idempotency.ts";
 import type { ListSandboxes } from "./domain/list-sandboxes.ts";
@@ -41,7 +42,7 @@ export function sandboxToMessage(sandbox: Sandbox): pb.Sandbox {
     ...given("startedAt", startedAt && timestampFromDate(startedAt)),
     ...given("stoppedAt", stoppedAt && timestampFromDate(stoppedAt)),
     ...given("lastFailureMessage", sandbox.lastFailureMessage),
-    spec: specToMessage(sandbox.spec),
+    spec: specToMessage(inOrder(sandbox.spec)),
     generation: sandbox.generation,
   });
 }

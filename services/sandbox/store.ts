@@ -24,6 +24,7 @@ import {
 } from "./store/report.ts";
 import {
   giveUpWrites,
+  judgeStorage,
   reportVolumeRemoved,
   reportVolumeUse,
   reserveBytes,
@@ -81,6 +82,7 @@ export function createStore(database: Database) {
     reserveBytes: bind(database, reserveBytes),
     settleWrite: bind(database, settleWrite),
     giveUpWrites: bind(database, giveUpWrites),
+    judgeStorage: bind(database, judgeStorage),
     reportVolumeUse: bind(database, reportVolumeUse),
     reportVolumeRemoved: bind(database, reportVolumeRemoved),
     /** A hint to orchestrators that there is work; a lost one costs a sweep's delay, nothing else. */

@@ -166,4 +166,39 @@ describe("what is known of volumes", () => {
     keeper.lookAgain();
     await expect.poll(() => claimed(keeper.features())).toEqual(OURS);
   });
+
+  it("is known of disk images apart, and they need not be possible for volumes", async () => {
+    vi.spyOn(process, "getuid").mockReturnValue(0);
+    const outcomes: (Error | undefined)[] = [];
+    const keeper = (diskImages: "refused" | "loop") =>
+      createMountKeeper({
+        docker: connectDocker({ host: "unix:///nonexistent" }),
+        installationId: uuid(),
+        host: async () => ({ vcpus: 1, memoryMib: 1, architecture: "amd64", hasInit: true }),
+        isLocal: true,
+        runtime: undefined,
+        volumes: createDirectoryVolumes({ root: "/nonexistent" }),
+        diskImages,
+        play: async () => undefined,
+        playImages: async () => {
+          const outcome = outcomes.shift();
+          if (outcome) throw outcome;
+        },
+      });
+    const refusing = keeper("refused");
+    expect((await refusing.look()).images).toBeUndefined();
+    expect(refusing.features()).toEqual(OURS);
+    await expect(refusing.gate(true)).rejects.toThrow(EngineFailure);
+    expect(await refusing.gate(false)).toBeInstanceOf(Buffer);
+    const accepting = keeper("loop");
+    outcomes.push(new Error("no ext4"), new Error("no ext4"));
+    expect((await accepting.look()).images).toEqual({ possible: false, why: "no ext4" });
+    expect(accepting.features()).toEqual(OURS);
+    expect(await accepting.gate()).toBeInstanceOf(Buffer);
+    outcomes.push(new Error("no ext4"), new Error("still none"));
+    await expect(accepting.gate(true)).rejects.toThrow(/disk images .* here: still none/);
+    accepting.lookAgain();
+    await expect.poll(() => accepting.features()).toEqual([...OURS, "mounts.disk_image"]);
+    expect(await accepting.gate(true)).toBeInstanceOf(Buffer);
+  });
 });

@@ -27,6 +27,17 @@ export function bind(host: string, guest: string, options: Partial<Mount["option
   return { type: "bind", host, guest, options: { ...PLAIN, ...options } };
 }
 
+/** A mount of a disk image in the host volume. */
+export function image(
+  host: string,
+  guest: string,
+  options: Partial<Mount["options"]> = {},
+  rest: Pick<Mount, "format" | "fstype"> = {},
+): Mount {
+  const form = { format: "raw" as const, fstype: null, ...rest };
+  return { type: "disk_image", host, guest, ...form, options: { ...PLAIN, ...options } };
+}
+
 export function tmpfs(guest: string, options: Partial<Mount["options"]> = {}, sizeMib = 1): Mount {
   return { type: "tmpfs", guest, sizeMib, options: { ...PLAIN, ...options } };
 }

@@ -16,7 +16,7 @@ test(`processes are killed while clients work (seed ${SEED}): nothing is lost, n
   expect(faults).toEqual([]);
   expect(dealt.filter(({ kind }) => kind === "kill")).toHaveLength(12);
   expect(journal.attempts.filter(({ outcome }) => outcome === "acked").length).toBeGreaterThan(20);
-}, 180_000);
+}, 300_000);
 
 describeWithDocker("with a dockerd that is killed too", () => {
   // It has a daemon of its own, so one that answers elsewhere does not help.

@@ -214,22 +214,21 @@ describeWithDocker("the whole program on Docker", ({ host, network }) => {
       "network.secrets",
       { network: { secrets: { entries: [{ env_var: "K", placeholder: "P" }] } } },
     ],
-    ["mounts[0]", { mounts: [{ type: "bind", host: "/a", guest: "/a" }] }],
+    ["mounts[0].quota_mib", { mounts: [{ type: "bind", host: "/", guest: "/a", quota_mib: 1 }] }],
+    [
+      "mounts[0].stat_virtualization",
+      { mounts: [{ type: "bind", host: "/", guest: "/a", stat_virtualization: "off" }] },
+    ],
+    [
+      "mounts[0].host_permissions",
+      { mounts: [{ type: "bind", host: "/", guest: "/a", host_permissions: "mirror" }] },
+    ],
     [
       "mounts[1]",
       {
         mounts: [
           { type: "tmpfs", guest: "/t" },
           { type: "disk_image", host: "/d", guest: "/d", format: "raw" },
-        ],
-      },
-    ],
-    [
-      "patches[1]",
-      {
-        patches: [
-          { type: "mkdir", path: "/x" },
-          { type: "copy_file", src: "/a", dst: "/b" },
         ],
       },
     ],

@@ -204,6 +204,28 @@ describe("a range", () => {
   });
 });
 
+describe("what the client wants no other than", () => {
+  test.each<[string, number]>([
+    [ETAG, 200],
+    [`"v-0", ${ETAG}`, 200],
+    ["*", 200],
+    ['"v-0"', 412],
+    [`W/${ETAG}`, 412],
+    ["v-1", 412],
+    ["", 412],
+  ])("If-Match: %s: %i", async (wanted, status) => {
+    const answer = await get({ "if-match": wanted });
+    expect(answer.status).toBe(status);
+    const body = await answer.body();
+    if (status === 200) return expect(body).toBe("hello world");
+    const { error } = JSON.parse(body);
+    expect(error).toMatchObject({ code: "invalid_request" });
+    expect(error.details.errors).toMatchObject([{ field: "headers.if-match" }]);
+    // A range of another content neither.
+    expect((await get({ "if-match": wanted, range: "bytes=0-1" })).status).toBe(412);
+  });
+});
+
 describe("what the client has already", () => {
   const later = new Date(MADE.getTime() + 86_400_000).toUTCString();
   const earlier = new Date(MADE.getTime() - 86_400_000).toUTCString();

@@ -271,10 +271,14 @@ describe("a refusal", () => {
     }
   });
 
-  test("of a part of a file, and of one that no file can be", async () => {
+  test("of a part of a file, of one that no file can be, and of conditions that nobody keeps", async () => {
     for (const [header, value] of [
       ["content-range", "bytes 0-4/11"],
       ["content-length", "9223372036854775808"],
+      ["transfer-encoding", "gzip, chunked"],
+      ["if-none-match", "*"],
+      ["if-match", '"v-1"'],
+      ["if-unmodified-since", "Sat, 21 Nov 2026 19:47:53 GMT"],
     ] as const) {
       const { status, body } = await answerOf(put({ [header]: value }).end());
       const headers = { "content-type": undefined };

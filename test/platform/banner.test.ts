@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
-import { banner } from "../../app/banner.ts";
+import { banner, warningOf } from "../../app/banner.ts";
 import type { ChosenEngine } from "../../app/engine.ts";
 import { orchestratorReady } from "../../app/roles/orchestrator.ts";
 import { readConfig } from "../../runtime/env.ts";
+import type { Mounting } from "../../services/orchestrator/engines/docker/mounts/keeper.ts";
 import { createSimulatedEngine } from "../../services/orchestrator/engines/simulated.ts";
 
 const BODY = /-d '(.*)'$/m;
@@ -56,4 +57,16 @@ test("an orchestrator alone shows how policies are kept, and what its operator m
 
 test("the simulated engine says that nothing runs", () => {
   expect(shown("simulated", undefined)).toMatch(/WARNING .*NOTHING REALLY RUNS/);
+});
+
+test("disk images are shown where the operator accepted them, and why there are none", () => {
+  const engine = { ...createSimulatedEngine({ features: [] }), name: "docker" };
+  const shownOf = (volumes: Mounting) =>
+    warningOf({ engine, why: "", network: { state: "enforced", why: "" }, volumes }).join("\n");
+  const mounted = { possible: true, why: "by bind mounts" };
+  expect(shownOf(mounted)).toBe("");
+  const accepted = shownOf({ ...mounted, images: { possible: true, why: "" } });
+  expect(accepted).toMatch(/WARNING .*DISK IMAGES ARE MOUNTED, as DOCKER_DISK_IMAGES=loop accepts/);
+  const without = shownOf({ ...mounted, images: { possible: false, why: "no ext4" } });
+  expect(without).toMatch(/WARNING .*NO SANDBOX CAN MOUNT A DISK IMAGE: .*: no ext4\./);
 });

@@ -12,6 +12,7 @@ const away = {
   volumesDir: "/nonexistent/volumes",
   dockerHost: "unix:///nonexistent/docker.sock",
   dockerNetworkPolicy: "enforced",
+  dockerDiskImages: "refused",
   dockerRuntime: undefined,
 } as const;
 let cloned: TestDatabase;

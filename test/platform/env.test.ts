@@ -33,6 +33,7 @@ test("the defaults are those of the README", () => {
       choice: "auto",
       dockerHost: undefined,
       dockerNetworkPolicy: "enforced",
+      dockerDiskImages: "refused",
       dockerRuntime: undefined,
     },
     orchestrator: {
@@ -126,6 +127,7 @@ describe("refuses", () => {
     ["CPU_OVERCOMMIT", "0"],
     ["MEMORY_OVERCOMMIT", "1,5"],
     ["DOCKER_NETWORK_POLICY", "off"],
+    ["DOCKER_DISK_IMAGES", "on"],
     ["DOCKER_RUNTIME", "a b"],
     ["RPC_HOST", "a b"],
     ["SANDBOX_URL", "127.0.0.1:9091"],

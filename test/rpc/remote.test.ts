@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer, type Socket } from "node:net";
+import { connect, createServer as createHttp2Server, type Http2Session } from "node:http2";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterEach, expect, test } from "vitest";
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
@@ -135,4 +136,36 @@ test("a server that refuses is asked again, and its last word is what counts", a
   const error = await failure(clientOf(server.port).getSandbox(named("missing"), asCaller()));
   expect(error.code).toBe(Code.NotFound);
   expect(server.fake.calls).toHaveLength(1);
+});
+
+test("a connection carries more than HTTP/2's 64 KiB at once, each way", async () => {
+  const mayBeSent = (session: Http2Session | undefined) =>
+    expect.poll(() => session?.state.remoteWindowSize ?? 0, PATIENT);
+  // What a client of ours may be sent.
+  const server = createHttp2Server();
+  let session: Http2Session | undefined;
+  server.on("session", (opened) => {
+    session = opened;
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  cleanups.push(
+    () => server.close(),
+    () => session?.destroy(),
+  );
+  const call = new AbortController();
+  const { port } = server.address() as AddressInfo;
+  const called = once(server, "stream");
+  const answer = clientOf(port)
+    .getSandbox({}, { signal: call.signal })
+    .catch(() => undefined);
+  await called;
+  await mayBeSent(session).toBeGreaterThan(1024 * 1024);
+  call.abort();
+  await answer;
+  // What may be sent to a server of ours.
+  const ours = await startServer();
+  cleanups.push(() => ours.close());
+  const client = connect(`http://127.0.0.1:${ours.port}`);
+  cleanups.push(() => client.destroy());
+  await mayBeSent(client).toBeGreaterThan(1024 * 1024);
 });

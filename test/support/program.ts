@@ -44,6 +44,10 @@ export type Api = (
 /** @param env settings beside those that a test needs */
 export async function startProgram(env: Record<string, string> = {}): Promise<Program> {
   const database = await createTestDatabase();
+  // Programs that share a Docker daemon are told apart by it, and a clone has its template's.
+  await withClient(database.url, (client) =>
+    client.query("UPDATE orchestrator.installation SET id = gen_random_uuid()"),
+  );
   const dataDir = await mkdtemp(join(tmpdir(), "sandgate-program-"));
   const apiKey = generateApiKey();
   const config = readConfig({

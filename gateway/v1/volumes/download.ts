@@ -6,8 +6,14 @@ import type {
   ReadFileRequestSchema,
   ReadFileResponse,
 } from "../../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
-import { deadlineExceeded, rangeRefused } from "../../errors.ts";
-import { isSame, isUnchanged, lastModified, type Validators } from "../../http/conditions.ts";
+import { contentChanged, deadlineExceeded, rangeRefused } from "../../errors.ts";
+import {
+  isOther,
+  isSame,
+  isUnchanged,
+  lastModified,
+  type Validators,
+} from "../../http/conditions.ts";
 import { type ByteRange, rangeOf } from "../../http/ranges.ts";
 import { requestReader } from "../../http/read-request.ts";
 import type { Route } from "../../http/route.ts";
@@ -77,6 +83,7 @@ async function send(
   // A range is of what GET sends.
   let range = isHead ? undefined : rangeOf(headers.Range);
   let source = await open(range);
+  if (isOther(headers, source.validators)) throw contentChanged();
   if (isUnchanged(headers, source.validators)) return sendUnchanged(reply, source);
   if (range && !(isSame(headers, source.validators) && isSayable(range, source.file))) {
     range = undefined;

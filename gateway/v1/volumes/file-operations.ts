@@ -1,4 +1,4 @@
-import { conflict, rangeRefused } from "../../errors.ts";
+import { conflict, contentChanged, rangeRefused } from "../../errors.ts";
 import { operation } from "../../http/operation.ts";
 import { Message } from "../sandboxes/schema/sandbox.ts";
 import { exampleContent, exampleFile } from "./examples.ts";
@@ -75,7 +75,7 @@ the connection off.`,
     },
   ],
   errors: [...always, ...missing],
-  refusals: [inTheWay, rangeRefused(1024n)],
+  refusals: [inTheWay, contentChanged(), rangeRefused(1024n)],
 });
 
 export const writeFile = operation({
@@ -83,7 +83,8 @@ export const writeFile = operation({
   id: "writeFile",
   summary: "Write a file",
   description: `The body is the content, of any type, with or without a length. The file appears wholly, in the place of one that is
-there, or not at all; missing parents are made. It takes no idempotency key: a repeat writes the same again.`,
+there, or not at all; missing parents are made. Conditions, such as \`If-None-Match\`, are refused: nothing would keep them. It takes no idempotency key: a
+repeat writes the same again.`,
   headers: FileHeaders,
   body: {
     media: "application/octet-stream",

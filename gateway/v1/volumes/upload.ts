@@ -44,17 +44,26 @@ export function uploadRoute({ files, transfers, pieceBytes }: FileDeps): Route {
   return { method: "PUT", path: "/v1/volumes/{id}/files/content", operation: writeFile, answer };
 }
 
-/** @throws PublicError (invalid_request) on a body that cannot be a whole file */
+const UNSUPPORTED: Readonly<Record<string, string>> = {
+  "content-range": "is not supported: a file is written as a whole",
+  "if-match": "is not supported: a file is written whatever is there",
+  "if-none-match": "is not supported: a file is written whatever is there",
+  "if-unmodified-since": "is not supported: a file is written whatever is there",
+};
+
+/** @throws PublicError (invalid_request) on a body that cannot be a whole file, or is to be written on conditions that nobody keeps */
 function lengthOf({ headers }: FastifyRequest): bigint | undefined {
-  if (headers["content-range"] !== undefined)
-    throw invalidRequest([
-      { field: "headers.content-range", message: "is not supported: a file is written as a whole" },
-    ]);
-  const { "content-length": length } = headers;
+  const faults = Object.entries(UNSUPPORTED)
+    .filter(([name]) => headers[name] !== undefined)
+    .map(([name, message]) => ({ field: `headers.${name}`, message }));
+  const { "content-length": length, "transfer-encoding": coding } = headers;
+  if (coding !== undefined && coding.toLowerCase() !== "chunked")
+    faults.push({ field: "headers.transfer-encoding", message: "must be chunked" });
+  if (length !== undefined && BigInt(length) > INT64_MAX)
+    faults.push({ field: "headers.content-length", message: "is too large" });
+  if (faults.length > 0) throw invalidRequest(faults);
   // Without either there is no body.
-  if (length === undefined) return headers["transfer-encoding"] === undefined ? 0n : undefined;
-  if (BigInt(length) > INT64_MAX)
-    throw invalidRequest([{ field: "headers.content-length", message: "is too large" }]);
+  if (length === undefined) return coding === undefined ? 0n : undefined;
   return BigInt(length);
 }
 

@@ -15,6 +15,8 @@ CREATE TABLE sandbox.volumes (
   measured_at      timestamptz(6),
   -- Since when it holds more than its capacity; null: it does not.
   over_capacity_at timestamptz(6),
+  -- When it got a capacity where it had none: of writes before that nothing was promised, so only a later measurement counts.
+  capped_at        timestamptz(6),
   created_at       timestamptz(6) NOT NULL,
   updated_at       timestamptz(6) NOT NULL,
   -- Set by delete; the row stays until the engine confirms that nothing is left.
@@ -43,6 +45,7 @@ CREATE TABLE sandbox.storage (
   -- Since when that is more than the limit; null: it is not.
   over_limit_at timestamptz(6)
 );
+CREATE INDEX storage_over_limit ON sandbox.storage (org_id) WHERE over_limit_at IS NOT NULL;
 
 -- Bytes promised to writes of files, and not in a measurement yet.
 CREATE TABLE sandbox.volume_writes (
@@ -102,7 +105,7 @@ CREATE TABLE billing.storage_samples (
 CREATE INDEX ON billing.storage_samples (org_id);
 
 -- Writes down a measurement: between it and the one before, whenever that was, the volume is taken to have grown or
--- shrunk evenly. One that is not later than the last changes nothing.
+-- shrunk evenly. One of the same moment takes its place; one that is earlier changes nothing.
 CREATE FUNCTION billing.accrue_storage(org uuid, volume uuid, held bigint, taken_at timestamptz) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -114,7 +117,7 @@ BEGIN
   ON CONFLICT (volume_id) DO NOTHING;
   IF FOUND THEN RETURN; END IF;
   SELECT * INTO last FROM billing.storage_samples s WHERE s.volume_id = volume FOR UPDATE;
-  IF NOT FOUND OR taken_at <= last.at THEN RETURN; END IF;
+  IF NOT FOUND OR taken_at < last.at THEN RETURN; END IF;
   t0 := billing.ms(last.at);
   -- What was accrued up to a moment, cut off, less what was up to another: parts that add up to the whole.
   INSERT INTO billing.storage_accruals AS a (org_id, day, volume_id, start_ms, end_ms, byte_ms)

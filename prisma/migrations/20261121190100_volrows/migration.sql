@@ -102,6 +102,7 @@ BEGIN
   END IF;
   UPDATE sandbox.volumes u
   SET capacity_gib = CASE WHEN caps THEN capacity ELSE u.capacity_gib END, labels = coalesce(new_labels, u.labels),
+      capped_at = CASE WHEN caps AND u.capacity_gib IS NULL THEN clock_timestamp() ELSE u.capped_at END,
       updated_at = greatest(clock_timestamp(), u.updated_at)
   WHERE u.id = volume AND (CASE WHEN caps THEN capacity ELSE u.capacity_gib END, coalesce(new_labels, u.labels))
                           IS DISTINCT FROM (u.capacity_gib, u.labels)
@@ -155,18 +156,24 @@ $$;
 CREATE FUNCTION sandbox.report_volume_use(volume uuid, held bigint, began_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-  at timestamptz := clock_timestamp();
-  taken_at timestamptz := least(began_at, at);
+  at timestamptz;
+  taken_at timestamptz;
   org uuid := (SELECT u.org_id FROM sandbox.volumes u WHERE u.id = volume AND u.deleted_at IS NULL);
+  made_at timestamptz;
 BEGIN
   IF org IS NULL THEN RETURN false; END IF;
   PERFORM sandbox.lock_storage(org);
+  at := clock_timestamp();
+  taken_at := least(began_at, at);
+  -- One of the future is of before the clock was set back, and counts no more.
   UPDATE sandbox.volumes u SET used_bytes = held, measured_at = taken_at
-  WHERE u.id = volume AND u.deleted_at IS NULL AND coalesce(u.measured_at < taken_at, true);
+  WHERE u.id = volume AND u.deleted_at IS NULL AND coalesce(u.measured_at < taken_at OR u.measured_at > at, true)
+  RETURNING u.created_at INTO made_at;
   IF NOT FOUND THEN RETURN false; END IF;
   -- It has seen what was written before it began.
   DELETE FROM sandbox.volume_writes w WHERE w.org_id = org AND w.volume_id = volume AND w.settled_at <= taken_at;
-  PERFORM billing.accrue_storage(org, volume, held, taken_at);
+  -- A clock that is cut off to the millisecond, or was set back, tells of a moment before there was a volume.
+  PERFORM billing.accrue_storage(org, volume, held, greatest(taken_at, made_at));
   PERFORM sandbox.judge_capacity(volume, at);
   PERFORM sandbox.judge_storage(org, at);
   RETURN true;
@@ -181,6 +188,7 @@ DECLARE
   capacity bigint;
   most bigint := sandbox.storage_limit(org);
   at timestamptz;
+  is_known boolean;
   here numeric;
   together numeric;
 BEGIN
@@ -194,7 +202,9 @@ BEGIN
   UPDATE sandbox.volume_writes w SET expires_at = at + interval '1 hour'
   WHERE w.id = write AND (w.settled_at IS NOT NULL OR w.expires_at > at AND wanted <= w.bytes);
   IF FOUND THEN RETURN NULL; END IF;
-  SELECT sandbox.gib(v.capacity_gib) INTO capacity FROM sandbox.volumes v
+  -- Measurements tell whole milliseconds.
+  SELECT sandbox.gib(v.capacity_gib), coalesce(v.measured_at >= date_trunc('milliseconds', v.capped_at), v.capped_at IS NULL)
+  INTO capacity, is_known FROM sandbox.volumes v
   WHERE v.id = volume AND v.org_id = org AND v.deleted_at IS NULL;
   IF NOT FOUND THEN RETURN '{}'; END IF;
   SELECT coalesce(sum(u.bytes) FILTER (WHERE u.id = volume), 0), coalesce(sum(u.bytes), 0) INTO here, together
@@ -204,7 +214,7 @@ BEGIN
     SELECT w.volume_id, w.bytes FROM sandbox.volume_writes w
     WHERE w.org_id = org AND w.id <> write AND (w.settled_at IS NOT NULL OR w.expires_at > at)
   ) u;
-  IF here + wanted > capacity THEN
+  IF here + wanted > capacity OR capacity IS NOT NULL AND NOT is_known THEN
     RETURN jsonb_build_object('quota', 'capacity_gib', 'limit', capacity::text, 'used', here::text, 'requested', wanted::text);
   END IF;
   IF together + wanted > most THEN

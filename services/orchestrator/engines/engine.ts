@@ -142,6 +142,7 @@ export interface EngineSpec {
   env: { key: string; value: string }[];
   labels: Record<string, string>;
   rlimits: { resource: string; soft: number; hard: number }[];
+  /** As they were asked for: what fails is named by its place here; parents may come after their children. */
   mounts: {
     type: "bind" | "named" | "tmpfs" | "disk_image";
     guest: string;

@@ -15,6 +15,8 @@ const ROUND_MS = 5_000;
 const MOST = 100;
 /** How long one that could not be measured is left alone. */
 const REST_MS = 60_000;
+/** How long the others wait for one; it goes on beside them then. */
+const PATIENCE_MS = 60_000;
 
 export interface MeteringOptions {
   store: Pick<Store, "noteMounted" | "listToMeasure">;
@@ -23,10 +25,12 @@ export interface MeteringOptions {
   /** Milliseconds between looks, and seconds between measurements of what changes; for tests. */
   roundMs?: number;
   changedSecs?: number;
+  /** How long the others wait for one. */
+  patienceMs?: number;
 }
 
 /**
- * Measures volumes in the background, one at a time: those that change about every minute, others every few hours, and
+ * Measures volumes in the background, one after the other: those that change about every minute, others every few hours, and
  * those that a machine had mounted when it is gone.
  */
 export class Metering {
@@ -39,6 +43,8 @@ export class Metering {
   readonly #soon = new Set<string>();
   /** Until when one is left alone, by the process's own clock. */
   readonly #resting = new Map<string, number>();
+  /** Those that are measured still, and are not waited for any more. */
+  readonly #late = new Set<string>();
   readonly #stopping = new AbortController();
 
   constructor(options: MeteringOptions) {
@@ -78,12 +84,16 @@ export class Metering {
   /** @returns whether it makes sense to go on with another one */
   async #measure(volume: VolumeKey): Promise<boolean> {
     const { volumeId } = volume;
+    const { measurer, patienceMs = PATIENCE_MS } = this.#options;
+    const patience = AbortSignal.timeout(patienceMs);
+    const measured = measurer.measure(volume);
     try {
-      await abortable(this.#options.measurer.measure(volume), this.#stopping.signal);
+      await abortable(measured, AbortSignal.any([this.#stopping.signal, patience]));
       this.#soon.delete(volumeId);
       return true;
     } catch (error) {
       if (this.#stopping.signal.aborted) return false;
+      if (patience.aborted) return this.#leave(volumeId, measured);
       this.#failed(error);
       // An engine that is away is waited for; a volume that it cannot read holds up no other.
       if (error instanceof EngineUnavailable) return false;
@@ -92,9 +102,19 @@ export class Metering {
     }
   }
 
+  #leave(volumeId: string, measured: Promise<void>): true {
+    const over = () => this.#late.delete(volumeId);
+    this.#late.add(volumeId);
+    measured.then(over, (error: unknown) => {
+      over();
+      if (!this.#stopping.signal.aborted) this.#failed(error);
+    });
+    return true;
+  }
+
   #restingNow(): string[] {
     const now = performance.now();
     for (const [id, until] of this.#resting) if (until <= now) this.#resting.delete(id);
-    return [...this.#resting.keys()];
+    return [...this.#resting.keys(), ...this.#late];
   }
 }

@@ -1,16 +1,21 @@
 import type { EnvVar, Mount, Rlimit, SandboxSpec } from "./spec.ts";
 
 /**
- * The one form in which a valid spec is stored: of a repeated key the last wins, mount points are
- * canonical and parents come before children. Pure.
+ * The one form in which a valid spec is stored: of a repeated key the last wins, mount points are canonical. Mounts stay in
+ * the order in which they were asked for, so that what is wrong with one later still names the request's. Pure.
  */
 export function canonicalSpec(spec: SandboxSpec): SandboxSpec {
   return {
     ...spec,
     env: lastOfEach<EnvVar>(spec.env, ({ key }) => key),
     rlimits: lastOfEach<Rlimit>(spec.rlimits, ({ resource }) => resource),
-    mounts: spec.mounts.map(canonicalMount).sort(byGuest),
+    mounts: spec.mounts.map(canonicalMount),
   };
+}
+
+/** As a spec is shown: parents before children. Pure. */
+export function inOrder(spec: SandboxSpec): SandboxSpec {
+  return spec.mounts.length > 1 ? { ...spec, mounts: spec.mounts.toSorted(byGuest) } : spec;
 }
 
 function lastOfEach<T>(items: readonly T[], keyOf: (item: T) => string): T[] {

@@ -18,7 +18,13 @@ const SENTENCES: Partial<Record<Feature, string>> = {
   "mounts.bind": "is in the host volume, which this deployment's engine cannot mount",
   "mounts.named": "is a volume, which this deployment's engine cannot mount",
   "mounts.options": "cannot be enforced by this deployment's engine where a volume is mounted",
-  "mounts.disk_image": "is a disk image, which this deployment's engine cannot mount; use a tmpfs",
+  "mounts.disk_image": "is a disk image, which this deployment's engine cannot mount; use a volume",
+  "mounts.disk_image.fstype":
+    "cannot be mounted by this deployment's engine; use ext2, ext3, ext4, squashfs or xfs",
+  "mounts.disk_image.qcow2":
+    "is qcow2, which this deployment's engine cannot mount; convert the image to raw",
+  "mounts.disk_image.vmdk":
+    "is vmdk, which this deployment's engine cannot mount; convert the image to raw",
   "resources.disk_size_mib": "cannot be limited by this deployment's engine; leave it out",
   "rlimits.as": "limits address space, which this deployment's engine cannot; use memory_mib",
 };

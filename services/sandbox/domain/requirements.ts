@@ -16,6 +16,9 @@ export const FEATURES = [
   "mounts.bind",
   "mounts.bind.quota_mib",
   "mounts.disk_image",
+  "mounts.disk_image.fstype",
+  "mounts.disk_image.qcow2",
+  "mounts.disk_image.vmdk",
   "mounts.host_permissions",
   "mounts.named",
   "mounts.options",
@@ -34,6 +37,9 @@ export const FEATURES = [
   "runtime.log_level",
   "runtime.scripts",
 ] as const;
+
+/** The file systems that every engine with `mounts.disk_image` mounts; others take `mounts.disk_image.fstype`. */
+export const USUAL_FSTYPES: readonly string[] = ["ext2", "ext3", "ext4", "squashfs", "xfs"];
 
 export type Feature = (typeof FEATURES)[number];
 
@@ -81,6 +87,7 @@ function isShared(mount: Mount): mount is Extract<Mount, { type: "bind" | "named
 
 function mountRequirements(mount: Mount, field: string): Requirement[] {
   const found: Requirement[] = [{ feature: `mounts.${mount.type}`, field }];
+  if (mount.type === "disk_image") return [...found, ...imageRequirements(mount, field)];
   if (!isShared(mount)) return found;
   const { noexec, nosuid, nodev } = mount.options;
   if (noexec || nosuid || nodev)
@@ -91,6 +98,18 @@ function mountRequirements(mount: Mount, field: string): Requirement[] {
     found.push({ feature: "mounts.host_permissions", field: `${field}.host_permissions` });
   if (mount.type === "bind" && mount.quotaMib !== null)
     found.push({ feature: "mounts.bind.quota_mib", field: `${field}.quota_mib` });
+  return found;
+}
+
+function imageRequirements(
+  { format, fstype }: Extract<Mount, { type: "disk_image" }>,
+  field: string,
+): Requirement[] {
+  const found: Requirement[] = [];
+  if (format !== "raw")
+    found.push({ feature: `mounts.disk_image.${format}`, field: `${field}.format` });
+  if (fstype !== null && !USUAL_FSTYPES.includes(fstype))
+    found.push({ feature: "mounts.disk_image.fstype", field: `${field}.fstype` });
   return found;
 }
 

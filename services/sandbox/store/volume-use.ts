@@ -55,6 +55,17 @@ export async function giveUpWrites(database: Database): Promise<number> {
   return row?.n ?? 0;
 }
 
+/** Judges anew who is over a storage limit: that may have been raised. Locked in one order, by any number of processes. */
+export async function judgeStorage(database: Database): Promise<void> {
+  await database.query(
+    `SELECT count(*) FROM (
+       SELECT sandbox.lock_storage(o.org_id), sandbox.judge_storage(o.org_id, clock_timestamp())
+       FROM (SELECT org_id FROM sandbox.storage WHERE over_limit_at IS NOT NULL ORDER BY org_id) o
+       OFFSET 0
+     ) judged`,
+  );
+}
+
 /** @returns false where the volume is deleted, or a later measurement is known */
 export async function reportVolumeUse(
   database: Database,

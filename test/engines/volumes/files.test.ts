@@ -14,7 +14,7 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { contentOf, createVolume, never, whyNot } from "./support.ts";
+import { contentOf, createVolume, never, PATIENT, whyNot } from "./support.ts";
 
 const KIB = 1024;
 
@@ -95,7 +95,7 @@ describe("A file of a volume", () => {
   });
 
   it("is closed when it is read, left, or not wanted", async () => {
-    const { put, files, key, descriptors } = await createVolume();
+    const { put, files, key, descriptors, allClosed } = await createVolume();
     await put("f", Buffer.alloc(1300 * KIB));
     const open = () => files.read(key, "f", { offset: 0n, length: null });
 
@@ -105,7 +105,7 @@ describe("A file of a volume", () => {
       await open(),
       await open(),
     ];
-    expect(descriptors().length).toBe(4);
+    await expect.poll(() => descriptors().length, PATIENT).toBe(4);
     for await (const _ of read.content);
     for await (const _ of left.content) break;
     await unread.close();
@@ -114,7 +114,7 @@ describe("A file of a volume", () => {
     await closedLate.close();
     await pending;
 
-    expect(descriptors()).toEqual([]);
+    await allClosed();
     await expect(Array.fromAsync(unread.content)).rejects.toThrow("closed");
   });
 
@@ -169,7 +169,7 @@ describe("A file of a volume", () => {
   });
 
   it("that is not given to its end leaves nothing", async () => {
-    const { put, get, files, key, inside, folder, descriptors } = await createVolume();
+    const { put, get, files, key, inside, folder, allClosed } = await createVolume();
     await put("f", "before");
     const halfway = async function* () {
       yield Buffer.alloc(1300 * KIB);
@@ -183,7 +183,7 @@ describe("A file of a volume", () => {
     expect(await get("f")).toBe("before");
     expect(await readdir(inside)).toEqual(["f"]);
     expect(await readdir(join(folder, "staging"))).toEqual([]);
-    expect(descriptors()).toEqual([]);
+    await allClosed();
   });
 
   it("that is not admitted is not written", async () => {

@@ -6,7 +6,7 @@ import { allActs, fileActs } from "./hostile/acts.ts";
 import { attack } from "./hostile/attack.ts";
 import { createNaiveFiles } from "./hostile/naive.ts";
 import { createWorld, stolen } from "./hostile/world.ts";
-import { descriptorsBelow } from "./support.ts";
+import { descriptorsBelow, PATIENT } from "./support.ts";
 
 /** More of them on demand. */
 const ROUNDS = Number(process.env.HOSTILE_ROUNDS ?? 4000);
@@ -26,7 +26,7 @@ describe.skipIf(process.getuid?.() !== 0)("A volume that its sandboxes change al
     for (const [act, { done: often, refused }] of Object.entries(done))
       expect(often, `${act}, refused ${refused} times`).toBeGreaterThan(0);
     expect(Math.min(...rounds)).toBeGreaterThan(1000);
-    expect(descriptorsBelow(world.root)).toEqual([]);
+    await expect.poll(() => descriptorsBelow(world.root), PATIENT).toEqual([]);
     const staging = join(world.root, world.key.orgId, world.key.volumeId, "staging");
     expect(await readdir(staging)).toEqual([]);
   });

@@ -35,7 +35,7 @@ describe("What only a sandbox makes", () => {
   });
 
   it("may lie deeper than a path can say", { timeout: 120_000 }, async () => {
-    const { files, key, inside, volumes, folder, root } = await createVolume();
+    const { files, key, inside, volumes, folder, root, allClosed } = await createVolume();
     await mkdir(join(inside, "deep"));
     execFileSync(process.execPath, [DIG, join(inside, "deep"), "700"]);
     const open: number[] = [];
@@ -55,11 +55,11 @@ describe("What only a sandbox makes", () => {
     expect(Math.max(...open)).toBeGreaterThan(10);
     expect(Math.max(...open)).toBeLessThan(150);
     clearInterval(timer);
-    expect(descriptorsBelow(root)).toEqual([]);
+    await allClosed();
   });
 
   it("is not opened if it is no file", { timeout: 60_000 }, async () => {
-    const { files, key, inside, volumes, list, descriptors } = await createVolume();
+    const { files, key, inside, volumes, list, allClosed } = await createVolume();
     execFileSync("mkfifo", [join(inside, "pipe")]);
     if (asRoot) execFileSync("mknod", [join(inside, "device"), "c", "1", "5"]);
     const server = createServer().listen(join(inside, "socket"));
@@ -80,7 +80,7 @@ describe("What only a sandbox makes", () => {
     for (const path of kinds) await files.rename(key, path, `moved/${path}`);
     await files.remove(key, "moved", true, never);
     expect(await readdir(inside)).toEqual([]);
-    expect(descriptors()).toEqual([]);
+    await allClosed();
   });
 
   it.skipIf(!asRoot)("is not what was mounted over it on the host", async () => {
@@ -133,11 +133,11 @@ describe("A measurement", () => {
   });
 
   it("ends with its signal", async () => {
-    const { put, volumes, key, descriptors } = await createVolume();
+    const { put, volumes, key, allClosed } = await createVolume();
     await put("a/b/c/d", "x");
     const aborted = AbortSignal.abort(new Error("no time"));
     await expect(volumes.measure(key, aborted)).rejects.toThrow("no time");
-    expect(descriptors()).toEqual([]);
+    await allClosed();
   });
 });
 

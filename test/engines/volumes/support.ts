@@ -4,7 +4,7 @@ import { readdirSync, readlinkSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import type {
   ByteRange,
   FileFault,
@@ -13,6 +13,8 @@ import type {
 import { createDirectoryVolumes } from "../../../services/orchestrator/engines/volumes/directory-volumes.ts";
 
 export const never = new AbortController().signal;
+/** Of what comes by itself, on a machine that has other work too. */
+export const PATIENT = { timeout: 20_000 };
 export const admitAll = async () => {};
 
 /** A folder of its own, gone when the test is over. */
@@ -51,6 +53,8 @@ export async function createVolume() {
     },
     /** Descriptors of this process that lead into it. */
     descriptors: () => descriptorsBelow(root),
+    /** Nothing of it is open any more; the volume itself is so for a while. */
+    allClosed: () => expect.poll(() => descriptorsBelow(root), PATIENT).toEqual([]),
   };
 }
 

@@ -2,8 +2,10 @@ import { execFileSync } from "node:child_process";
 import {
   chmod,
   chown,
+  type FileHandle,
   lstat,
   mkdir,
+  open,
   readdir,
   readlink,
   stat,
@@ -12,7 +14,9 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { Layout } from "../../../services/orchestrator/engines/volumes/layout.ts";
+import { remove } from "../../../services/orchestrator/engines/volumes/remove.ts";
 import { admitAll, createVolume, never, whyNot } from "./support.ts";
 
 describe("A directory of a volume", () => {
@@ -48,7 +52,7 @@ describe("A directory of a volume", () => {
   });
 
   it("is listed in batches however large it is", { timeout: 60_000 }, async () => {
-    const { files, key, inside, descriptors, list, volumes } = await createVolume();
+    const { files, key, inside, allClosed, list, volumes } = await createVolume();
     execFileSync("sh", ["-c", `cd "$0" && seq 1 12000 | xargs touch`, inside]);
 
     const batches = await Array.fromAsync(files.list(key, "/", never));
@@ -61,7 +65,7 @@ describe("A directory of a volume", () => {
     expect((await list("/")).length).toBe(11_999);
     const aborted = AbortSignal.abort(new Error("hung up"));
     await expect(Array.fromAsync(files.list(key, "/", aborted))).rejects.toThrow("hung up");
-    expect(descriptors()).toEqual([]);
+    await allClosed();
   });
 
   it("that is none is no directory", async () => {
@@ -187,6 +191,25 @@ describe("A copy", () => {
     expect(await readdir(inside, { recursive: true })).toEqual(before);
     expect(await readdir(join(folder, "staging"))).toEqual([]);
   });
+
+  it("is left alone by who clears away what nobody is at, however old what it copies is", async () => {
+    const { put, files, key, inside, folder, get, volumes } = await createVolume();
+    await put("f", "x");
+    await utimes(join(inside, "f"), 1_000, 1_000);
+    const probe = await open(join(inside, "f"));
+    const measured = vi
+      .spyOn(Object.getPrototypeOf(probe) as FileHandle, "datasync")
+      // Its times are there, and it is not in its place.
+      .mockImplementationOnce(async () => void (await volumes.measure(key, never)));
+    await probe.close();
+
+    await files.copy(key, "f", "g", admitAll, never);
+
+    expect(measured).toHaveBeenCalled();
+    measured.mockRestore();
+    expect([await get("g"), (await stat(join(inside, "g"))).mtimeMs]).toEqual(["x", 1_000_000]);
+    expect(await readdir(join(folder, "staging"))).toEqual([]);
+  });
 });
 
 describe("A rename", () => {
@@ -231,6 +254,20 @@ describe("A rename", () => {
 });
 
 describe("A removal", () => {
+  it("holds the directory that it removes from until it has", async () => {
+    const { put, key, root, inside } = await createVolume();
+    await put("a/b/c/f", "x");
+    await using volume = await new Layout(root).open(key);
+    // Whatever was to be closed too early is so by then.
+    const staging = async () => {
+      for (let i = 0; i < 200; i++) await stat(inside);
+      return volume.staging();
+    };
+    await remove({ ...volume, staging }, "a/b/c", true, never);
+
+    expect(await readdir(join(inside, "a/b"))).toEqual([]);
+  });
+
   it("takes a file, a link, an empty directory, and more only when asked to", async () => {
     const { put, files, key, inside, folder } = await createVolume();
     await put("d/f", "x");

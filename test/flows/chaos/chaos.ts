@@ -49,7 +49,8 @@ async function workAndKill(system: ChaosSystem, options: ChaosOptions, say: Prin
   const working = new AbortController();
   const clients = await startClients(system, options, journal, working.signal);
   await busy(journal, clients.length * WORK_EACH);
-  const targets = { children: system.children, setAvailable: system.host.setAvailable };
+  const { children, host, isReady } = system;
+  const targets = { children, setAvailable: host.setAvailable, isReady };
   await deal(scheduleOf(randomFrom(`${seed}/kills`), kills, engine), targets, (blow) => {
     dealt.push(blow);
     say(`${blow.kind} ${blow.victim} for ${blow.forMs} ms`);

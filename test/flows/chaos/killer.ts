@@ -1,12 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Child } from "../../support/child.ts";
-import type { Blow, Victim } from "./schedule.ts";
+import { type Blow, CALM_MS, type Victim } from "./schedule.ts";
 
 export interface Targets {
   children: Record<Victim, Child>;
   /** Cuts the engine off from everybody, or ends that. */
   setAvailable(available: boolean): Promise<void>;
+  /** Whether clients are served. */
+  isReady(): Promise<boolean>;
 }
+
+const READY_MS = 15_000;
+const LOOK_MS = 100;
 
 /** Deals the blows, one after the other; what is down comes back behind them. @returns when all of it is up */
 export async function deal(
@@ -16,6 +21,8 @@ export async function deal(
 ): Promise<void> {
   const recovering = new Map<Victim, Promise<void>>();
   for (const blow of blows) {
+    // On a slow machine too something is to get done now and then.
+    if (blow.afterMs >= CALM_MS) await untilReady(targets);
     await sleep(blow.afterMs);
     // One at a time each, else a restart would undo the next blow.
     await recovering.get(blow.victim);
@@ -24,6 +31,11 @@ export async function deal(
     onBlow(blow);
   }
   await Promise.all(recovering.values());
+}
+
+async function untilReady({ isReady }: Targets): Promise<void> {
+  const until = Date.now() + READY_MS;
+  while (Date.now() < until && !(await isReady())) await sleep(LOOK_MS);
 }
 
 /** @returns once it is struck; `back` settles when it is up again */

@@ -21,6 +21,9 @@ export type Blow =
   /** The engine answers nobody. */
   | { kind: "cut"; victim: "engine"; afterMs: number; forMs: number };
 
+/** A pause of this length or more is to get something done in. */
+export const CALM_MS = 2_000;
+
 const SIMULATED: Record<Victim, number> = {
   "gateway-1": 9,
   "gateway-2": 9,
@@ -48,7 +51,7 @@ export function scheduleOf(random: Random, kills: number, engine: "simulated" | 
       kind: "kill",
       victim: random.weighted(weights),
       // Blows in a row, and now and then time enough to get something done between two.
-      afterMs: random.chance(calm) ? random.between(2_000, 5_000) : random.between(50, 1_200),
+      afterMs: random.chance(calm) ? random.between(CALM_MS, 5_000) : random.between(50, 1_200),
       // Often at once, as a supervisor does it, and sometimes after a while.
       forMs: random.chance(0.7) ? random.between(0, 400) : random.between(400, 4_000),
     });

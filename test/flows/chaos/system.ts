@@ -42,6 +42,8 @@ export interface ChaosSystem {
   urls: string[];
   databaseUrl: string;
   children: Record<Victim, Child>;
+  /** Whether all gateways serve. */
+  isReady(): Promise<boolean>;
   host: EngineHost;
   engine: Engine;
   starts(): Promise<LedgerEntry[]>;
@@ -115,7 +117,7 @@ function assemble(
   engine: Engine,
   close: () => Promise<void>,
 ): ChaosSystem {
-  const { urls, sandbox, organization, gateways, billings, orchestrators } = deployment;
+  const { urls, sandbox, organization, gateways, billings, orchestrators, isReady } = deployment;
   const children = {
     ...pair("gateway", gateways),
     sandbox,
@@ -137,6 +139,7 @@ function assemble(
     urls,
     databaseUrl: postgres.url,
     children,
+    isReady,
     host,
     engine,
     starts,

@@ -58,8 +58,9 @@ class Model {
 
   measure(at: number, bytes: bigint): void {
     const last = this.#last;
-    if (last && at <= last.at) return;
-    if (last) this.#stretch(toMs(last.at), toMs(at), last.bytes, bytes);
+    if (last && at < last.at) return;
+    // What is told of the same moment again takes its place.
+    if (last && at > last.at) this.#stretch(toMs(last.at), toMs(at), last.bytes, bytes);
     this.#last = { at, bytes };
   }
 

@@ -114,6 +114,16 @@ test("what was removed is room at once, though nothing was measured since", asyn
   expect(await write("/f", 4 * MIB, true)).toBe("written");
 });
 
+test("what was written before there was a capacity counts, though nothing was measured since", async () => {
+  volume = await rig.createVolume(`late-${made}`);
+  await rig.allocate(volume, "ballast", GIB - 10 * MIB);
+  expect(await write("/f", 8 * MIB, true)).toBe("written");
+  await rig.system.volumes.updateVolume({ id: volume.volumeId, capacity: { gib: 1 } }, as());
+  expect(await write("/g", 4 * MIB, true)).toBe("QUOTA_EXCEEDED capacity_gib");
+  expect(await write("/g", 2 * MIB, false)).toBe("written");
+  expect(await held()).toBe(GIB);
+});
+
 test("an organization's limit counts its other volumes, measured anew as well", async () => {
   const { database, caller } = rig.system;
   const other = await rig.createVolume(`other-${made}`);

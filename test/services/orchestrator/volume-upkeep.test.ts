@@ -56,7 +56,7 @@ function measurerOf(volumes: VolumeStore): Measurer {
 }
 
 /** Measuring that is quick, beside the system's own. */
-function meter(volumes: VolumeStore = rig.directories, changedSecs = 0.05) {
+function meter(volumes: VolumeStore = rig.directories, changedSecs = 0.05, patienceMs = 10_000) {
   const { noteMounted, listToMeasure } = createStore(rig.system.database);
   const looked = { times: 0 };
   const store = {
@@ -68,7 +68,7 @@ function meter(volumes: VolumeStore = rig.directories, changedSecs = 0.05) {
     },
   };
   const measurer = measurerOf(volumes);
-  const metering = new Metering({ store, measurer, log, roundMs: 20, changedSecs });
+  const metering = new Metering({ store, measurer, log, roundMs: 20, changedSecs, patienceMs });
   onTestFinished(async () => {
     await metering.stop();
     await measurer.stop();
@@ -95,6 +95,46 @@ test("what a deleted volume held goes away behind it, tried until it is done, by
   await rig.system.orchestrate(engine);
   await expect.poll(() => rowsOf(volume)).toEqual([]);
   await expect(stat(folder)).rejects.toThrow();
+});
+
+test("a volume whose measurement does not end holds up no other", async () => {
+  const endless = await rig.createVolume("endless");
+  await measureNow(endless);
+  let begun = 0;
+  const volumes: VolumeStore = {
+    ...rig.directories,
+    measure: (key, signal) => {
+      if (key.volumeId !== endless.volumeId) return rig.directories.measure(key, signal);
+      begun += 1;
+      return new Promise((_, reject) =>
+        signal.addEventListener("abort", () => reject(signal.reason)),
+      );
+    },
+  };
+  await rig.put(endless, "/f", "x");
+  await rig.system.stopFirst();
+  meter(volumes, 0.05, 1);
+  await expect.poll(() => begun).toBe(1);
+  const other = await rig.createVolume("beside");
+  await rig.put(other, "/f", new Uint8Array(KIB).fill(1));
+  await expect.poll(() => usedBytes(other)).toBe(BigInt(KIB));
+  await rig.put(other, "/g", new Uint8Array(KIB).fill(1));
+  await expect.poll(() => usedBytes(other)).toBe(BigInt(2 * KIB));
+  // It goes on, and is not begun again beside itself.
+  expect(begun).toBe(1);
+});
+
+test("a volume that was measured before the clock was set back is measured anew", async () => {
+  const volume = await rig.createVolume("set-back");
+  await measureNow(volume);
+  const folder = await rig.directories.directory(volume);
+  await writeFile(join(folder, "f"), new Uint8Array(KIB).fill(1));
+  await rig.system.database.query(
+    "UPDATE sandbox.volumes SET measured_at = now() + interval '1 hour' WHERE id = $1::uuid RETURNING id",
+    volume.volumeId,
+  );
+  meter();
+  await expect.poll(() => usedBytes(volume)).toBe(BigInt(KIB));
 });
 
 test("a volume is measured at once when it is new, and again when a file was written", async () => {

@@ -1,11 +1,13 @@
 import type { Message, MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
+  DiskImageFormat,
   type MountSchema,
   type PatchSchema,
   SecurityProfile,
 } from "../../../proto/gen/sandbox/v1/spec_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
+import { FSTYPES } from "../../../services/orchestrator/engines/docker/mounts/file-systems.ts";
 import * as change from "../../../services/sandbox/domain/change-sandbox.ts";
 import { deleteVolume } from "../../../services/sandbox/domain/change-volume.ts";
 import { createSandbox } from "../../../services/sandbox/domain/create-sandbox.ts";
@@ -17,6 +19,8 @@ import {
   FEATURES,
   patchRequirements,
   requirements,
+  USUAL_FSTYPES,
+  unsupported,
 } from "../../../services/sandbox/domain/requirements.ts";
 import { WRONG_VOLUMES_SQL } from "../../support/volumes.ts";
 import {
@@ -168,7 +172,7 @@ describe("a create is refused", () => {
 });
 
 describe("a start", () => {
-  test("is refused where a volume was deleted meanwhile, at its place in the spec", async () => {
+  test("is refused where a volume was deleted meanwhile, at its place in the request", async () => {
     const caller = await newTenant(bench.database);
     await volumeOf(caller, "kept");
     const gone = await volumeOf(caller, "gone");
@@ -177,8 +181,8 @@ describe("a start", () => {
     const start = () => change.startSandbox(bench.ctx, caller, { id });
     const refused = {
       reason: "INVALID_SANDBOX_CONFIG",
-      // Mounts are stored in the order of their places.
-      faults: [{ field: "spec.mounts[0].name", message: "volume 'gone' was deleted" }],
+      // Not that in the answer, where parents come first.
+      faults: [{ field: "spec.mounts[1].name", message: "volume 'gone' was deleted" }],
     };
     const before = await counts();
     await expect(start()).rejects.toMatchObject(refused);
@@ -296,6 +300,29 @@ describe("what a spec asks of an engine", () => {
         { mounts: [named("a")] },
       ),
     ).toEqual([["mounts[1].options"], ["mounts[0].options"], [], ["security_profile"], [], []]);
+  });
+
+  test("of disk images: the format, and what is no usual file system, at their fields", () => {
+    const disk = (format: DiskImageFormat, fstype?: string): Mount => ({
+      guest: "/disk",
+      source: { case: "diskImage", value: { host: "x", format, fstype } },
+    });
+    const { QCOW2, RAW, VMDK } = DiskImageFormat;
+    const given = [
+      disk(RAW),
+      disk(RAW, "ext4"),
+      disk(QCOW2),
+      disk(VMDK, "ext4"),
+      disk(RAW, "ntfs"),
+    ];
+    const { spec } = createInput({ mounts: given });
+    expect(unsupported(requirements(spec), ["mounts.disk_image", "network"])).toEqual([
+      { field: "mounts[2].format", message: expect.stringMatching(/^is qcow2, .* raw$/) },
+      { field: "mounts[3].format", message: expect.stringMatching(/^is vmdk, .* raw$/) },
+      { field: "mounts[4].fstype", message: expect.stringMatching(/^cannot be mounted .* ext4/) },
+    ]);
+    expect(unsupported(requirements(spec), FEATURES)).toEqual([]);
+    expect(FSTYPES.toSorted()).toEqual(USUAL_FSTYPES);
   });
 
   test("a sandbox has volumes exactly where it requires what takes something from one", () => {

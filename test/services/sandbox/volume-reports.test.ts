@@ -4,6 +4,7 @@ import { deleteVolume, updateVolume } from "../../../services/sandbox/domain/cha
 import { createVolume } from "../../../services/sandbox/domain/create-volume.ts";
 import { getHostVolume, getVolume } from "../../../services/sandbox/domain/read-volumes.ts";
 import { reportUse } from "../../../services/sandbox/domain/volume-use.ts";
+import { startHousekeeping } from "../../../services/sandbox/housekeeping.ts";
 import { WRONG_VOLUMES_SQL } from "../../support/volumes.ts";
 import { type Bench, createBench, eventsOf, newTenant, setLimits } from "./support.ts";
 
@@ -80,6 +81,10 @@ test("a clock that is ahead does not keep later measurements out", async () => {
 test("what a volume held is accrued between measurements, the host volume's too", async () => {
   const caller = await newTenant(bench.database);
   const { id } = await getHostVolume(bench.ctx, caller);
+  await bench.database.query(
+    "UPDATE sandbox.volumes SET created_at = now() - interval '1 day' WHERE id = $1::uuid RETURNING id",
+    id,
+  );
   const at = tick();
   await report(id, 1_000n, at);
   await report(id, 3_000n, new Date(at.getTime() + 4));
@@ -88,6 +93,35 @@ test("what a volume held is accrued between measurements, the host volume's too"
     id,
   );
   expect(accrued).toEqual([{ n: 8_000 }]);
+});
+
+test("a clock that was set back does not keep measurements out until it is there again", async () => {
+  const caller = await newTenant(bench.database);
+  const id = await volumeOf(caller, null);
+  await report(id, 1n, new Date());
+  await bench.database.query(
+    "UPDATE sandbox.volumes SET measured_at = now() + interval '1 hour' WHERE id = $1::uuid RETURNING id",
+    id,
+  );
+  const at = tick();
+  expect(await report(id, 2n, at)).toBe(true);
+  expect(await report(id, 3n, at)).toBe(false);
+  expect((await getVolume(bench.ctx, caller, id)).usedBytes).toBe(2n);
+});
+
+test("what is found in the moment in which a volume is made, or before by a clock that was set back, is held since", async () => {
+  const caller = await newTenant(bench.database);
+  const id = await volumeOf(caller, null);
+  const sample = () =>
+    bench.database.query(
+      `SELECT s.bytes::int AS bytes, s.at = v.created_at AS "sinceMade"
+       FROM billing.storage_samples s JOIN sandbox.volumes v ON v.id = s.volume_id WHERE s.volume_id = $1::uuid`,
+      id,
+    );
+  expect(await report(id, 5n)).toBe(true);
+  expect(await sample()).toEqual([{ bytes: 5, sinceMade: true }]);
+  expect(await report(id, 7n)).toBe(true);
+  expect(await sample()).toEqual([{ bytes: 7, sinceMade: true }]);
 });
 
 describe("a volume's capacity", () => {
@@ -194,6 +228,24 @@ describe("an organization's storage", () => {
     await report(two, GIB);
     const types = (await told(caller)).map(({ type }) => type.replace("storage_limit_", ""));
     expect(types).toEqual(["exceeded", "restored", "exceeded", "restored"]);
+  });
+
+  test("is judged anew in the background where it is over: the limit may have been raised", async () => {
+    const caller = await newTenant(bench.database);
+    const limit = (gib: number) =>
+      setLimits(bench.database, caller.orgId, { max_total_storage_gib: gib });
+    await limit(1);
+    await report(await volumeOf(caller, null), 2n * GIB);
+    await bench.ctx.store.judgeStorage();
+    expect(await flags(caller)).toMatchObject({ over: true });
+    await limit(2);
+    const judges = Array.from({ length: 4 }, () =>
+      startHousekeeping(bench.ctx, (error) => expect.fail(String(error))),
+    );
+    await expect.poll(() => flags(caller)).toMatchObject({ over: false });
+    await Promise.all(judges.map((judge) => judge.stop()));
+    const types = (await told(caller)).map(({ type }) => type.replace("storage_limit_", ""));
+    expect(types).toEqual(["exceeded", "restored"]);
   });
 
   test("is over once, however many volumes are reported at once", async () => {

@@ -63,6 +63,9 @@ export const ReadHeaders = Type.Object({
       description: "One range of bytes, such as `bytes=0-1023`, `bytes=1024-` or `bytes=-512`.",
     }),
   ),
+  "If-Match": Type.Optional(
+    Type.String({ description: "`ETag`s; where the content is none of them, 412." }),
+  ),
   "If-Range": Type.Optional(
     Type.String({ description: "An `ETag`: the range is of this content, else all is sent." }),
   ),

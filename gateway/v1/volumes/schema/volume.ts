@@ -47,6 +47,8 @@ export const VolumeList = Type.Array(Volume, {
 
 const LABELS =
   "At most 64, keys to 128 bytes, values to 1024; the prefixes `sandbox.`, `microsandbox.` and `service.` are reserved.";
+// What is more could not be said in bytes: they are exact up to 2^53 - 1.
+const MOST_GIB = 2 ** 23 - 1;
 const CAPACITY = "Most that it may hold, in GiB; at most what the organization may store in all.";
 
 export const CreateVolumeRequest = Type.Object(
@@ -56,7 +58,10 @@ export const CreateVolumeRequest = Type.Object(
       pattern: "^(?=.{1,63}$)[a-z0-9]+(-[a-z0-9]+)*$",
       hint: "must be 1 to 63 of a-z, 0-9 and single inner hyphens",
     }),
-    capacity_gib: optional(int32(1), { description: CAPACITY, default: null }),
+    capacity_gib: optional(int32(1, { maximum: MOST_GIB }), {
+      description: CAPACITY,
+      default: null,
+    }),
     storage: optional(words(["block"]), { default: "block" }),
     labels: optional(mapOf(text(), { rule: labelFaults }), { description: LABELS, default: {} }),
   },
@@ -66,7 +71,7 @@ export type CreateVolumeRequest = Static<typeof CreateVolumeRequest>;
 
 export const UpdateVolumeRequest = Type.Object(
   {
-    capacity_gib: optional(int32(1), {
+    capacity_gib: optional(int32(1, { maximum: MOST_GIB }), {
       description: `${CAPACITY} Absent: unchanged; null: no capacity of its own any more.`,
     }),
     labels: optional(mapOf(text(), { rule: labelFaults }), {

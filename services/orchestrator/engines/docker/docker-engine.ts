@@ -28,6 +28,8 @@ export interface DockerEngineOptions {
     patience?: PullPatience;
     /** `unenforced`: the operator accepts that network policies are not kept. */
     networkPolicy?: "enforced" | "unenforced";
+    /** `loop`: the operator accepts that the host's kernel reads file systems that tenants wrote. */
+    diskImages?: "refused" | "loop";
     /** An OCI runtime that the daemon knows; undefined: the daemon's own choice. */
     runtime?: string | undefined;
   };
@@ -122,7 +124,7 @@ function createContext({
   const gate = { docker, installationId, host, isLocal, runtime };
   const demanded = config.networkPolicy !== "unenforced";
   const policies = createPolicyKeeper({ ...gate, demanded });
-  const mounting = createMountKeeper({ ...gate, volumes });
+  const mounting = createMountKeeper({ ...gate, volumes, diskImages: config.diskImages });
   const workloads = new WorkloadEnds(docker);
   const disks = new DiskMemory();
   const networks = new SharedWork<string>();

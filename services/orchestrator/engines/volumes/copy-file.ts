@@ -1,5 +1,6 @@
 import type { BigIntStats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
+import type { Handle } from "./handle.ts";
 import { bytesOf, forUtimes, ownershipOf } from "./info.ts";
 import { CHUNK, openContent, writeAllAt } from "./read.ts";
 
@@ -17,11 +18,7 @@ export interface CopyJob {
  * @param source stands for a regular file
  * @param target open for writing, and empty
  */
-export async function copyFile(
-  source: FileHandle,
-  target: FileHandle,
-  job: CopyJob,
-): Promise<void> {
+export async function copyFile(source: Handle, target: FileHandle, job: CopyJob): Promise<void> {
   const file = await openContent(source);
   try {
     const stats = await file.stat({ bigint: true });

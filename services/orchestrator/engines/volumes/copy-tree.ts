@@ -1,20 +1,11 @@
 import type { BigIntStats } from "node:fs";
-import {
-  chmod,
-  chown,
-  type FileHandle,
-  lchown,
-  lutimes,
-  mkdir,
-  open,
-  symlink,
-  utimes,
-} from "node:fs/promises";
+import { chmod, chown, lchown, lutimes, mkdir, open, symlink, utimes } from "node:fs/promises";
 import { type CopyJob, copyFile } from "./copy-file.ts";
 import { isCode } from "./faults.ts";
+import type { Handle } from "./handle.ts";
 import { forUtimes, ownershipOf } from "./info.ts";
 import { Ladder } from "./ladder.ts";
-import type { OpenVolume } from "./layout.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { at, CREATE, type Entry, itself, openDirectory, openPlace, readLink } from "./place.ts";
 import type { Staged } from "./staging.ts";
 import { traverse } from "./traverse.ts";
@@ -24,7 +15,7 @@ const PRIVATE = 0o700;
 /** A directory with all that is in it, links as links; what is neither file, directory nor link is left out. */
 export async function copyTree(
   volume: OpenVolume,
-  source: FileHandle,
+  source: Handle,
   staged: Staged,
   job: CopyJob,
 ): Promise<void> {
@@ -62,7 +53,7 @@ async function makeBelow(to: Ladder, name: Buffer): Promise<void> {
   await to.down(name);
 }
 
-async function keepAttributes(directory: FileHandle, stats: BigIntStats | undefined) {
+async function keepAttributes(directory: Handle, stats: BigIntStats | undefined) {
   if (!stats) throw new Error("a directory was left that was not entered");
   const { mode, uid, gid } = ownershipOf(stats);
   const own = ownershipOf(await directory.stat({ bigint: true }));
@@ -73,9 +64,9 @@ async function keepAttributes(directory: FileHandle, stats: BigIntStats | undefi
 
 /** Copies what is no directory. @returns whether it is one */
 async function isTree(
-  directory: FileHandle,
+  directory: Handle,
   { name, isDirectory }: Entry,
-  target: FileHandle,
+  target: Handle,
   job: CopyJob,
 ): Promise<boolean> {
   if (isDirectory) return true;
@@ -97,7 +88,7 @@ async function isTree(
   }
 }
 
-async function copyInto(source: FileHandle, path: Buffer, job: CopyJob): Promise<void> {
+async function copyInto(source: Handle, path: Buffer, job: CopyJob): Promise<void> {
   const file = await open(path, CREATE, 0o600);
   try {
     await copyFile(source, file, job);

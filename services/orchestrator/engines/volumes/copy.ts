@@ -3,11 +3,11 @@ import { type CopyJob, copyFile } from "./copy-file.ts";
 import { copyTree } from "./copy-tree.ts";
 import { fault, ofCaller } from "./faults.ts";
 import { kindOf } from "./info.ts";
-import type { OpenVolume } from "./layout.ts";
 import { moveTo } from "./move-to.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { isWithin, parsePath } from "./paths.ts";
-import { type Found, type Place, resolve } from "./resolve.ts";
-import { type Staged, stage } from "./staging.ts";
+import { type Held, type HeldPlace, hold, type Place, resolve } from "./resolve.ts";
+import { type Staged, stageApart } from "./staging.ts";
 import { checkReplaceable, lookAhead } from "./write.ts";
 
 export async function copy(
@@ -18,12 +18,12 @@ export async function copy(
   signal: AbortSignal,
 ): Promise<void> {
   const names = parsePath(to);
-  await using origin = await resolve(volume, parsePath(from), from, { links: "follow" });
+  await using origin = await hold(volume, parsePath(from), from, { links: "follow" });
   const source = copyable(origin, from);
   const options = { links: "follow", notBelow: origin.names } as const;
   const check = (place: Place) => checkFits(origin, source, place, to);
   await lookAhead(volume, names, to, options, check);
-  await using staged = await stage(volume);
+  await using staged = await stageApart(volume);
   await fill(volume, source, staged, { spend: spending(admit), signal });
   await using target = await resolve(volume, names, to, { ...options, make: true });
   check(target);
@@ -31,20 +31,20 @@ export async function copy(
   staged.placed();
 }
 
-function copyable({ found }: Place, path: string): Found {
+function copyable({ found }: HeldPlace, path: string): Held {
   if (!found) throw fault("missing", path, "does not exist");
   if (!kindOf(found.stats)) throw fault("missing", path, "is neither file nor directory");
   return found;
 }
 
-function checkFits(origin: Place, { stats }: Found, target: Place, path: string): void {
+function checkFits(origin: Place, { stats }: Held, target: Place, path: string): void {
   if (isWithin(target.names, origin.names))
     throw fault("conflict", path, "is what is to be copied");
   if (stats.isFile()) checkReplaceable(target, path);
   else if (target.found) throw fault("conflict", path, "is there already");
 }
 
-async function fill(volume: OpenVolume, source: Found, staged: Staged, job: CopyJob) {
+async function fill(volume: OpenVolume, source: Held, staged: Staged, job: CopyJob) {
   if (source.stats.isDirectory()) return copyTree(volume, source.handle, staged, job);
   const file = await staged.createFile();
   try {

@@ -1,17 +1,18 @@
 import type { FileHandle } from "node:fs/promises";
 import type { VolumeFiles, VolumeKey, VolumeStore, VolumeUse } from "../volume-store.ts";
+import { Cleaning } from "./cleaning.ts";
 import { copy } from "./copy.ts";
 import { guarded, guardedEach } from "./faults.ts";
-import { Layout, type OpenVolume } from "./layout.ts";
+import { Layout } from "./layout.ts";
 import { list, stat } from "./list.ts";
 import { locate, makeDirectory, makeMountPoint } from "./make.ts";
 import { measure } from "./measure.ts";
-import { createSlots } from "./parallel.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { read } from "./read.ts";
 import { remove } from "./remove.ts";
 import { removeVolume } from "./remove-volume.ts";
 import { rename } from "./rename.ts";
-import { cleanStaging } from "./staging.ts";
+import { withSecondName } from "./second-name.ts";
 import { walk } from "./walk.ts";
 import { write } from "./write.ts";
 
@@ -36,6 +37,15 @@ export interface DirectoryVolumes extends VolumeStore {
    * @throws FileFault
    */
   walk(volume: VolumeKey, path: string, signal: AbortSignal): AsyncIterable<TreeEntry>;
+  /**
+   * Gives a file that `locate` found a second name in a folder that is ours alone, while `act` does something that takes a
+   * path: no part of it can be changed from inside a sandbox. See nameGiverOf.
+   */
+  withSecondName<T>(
+    volume: VolumeKey,
+    file: FileHandle,
+    act: (path: string) => Promise<T>,
+  ): Promise<T>;
 }
 
 export interface Located {
@@ -61,10 +71,16 @@ export interface TreeEntry {
     | { kind: "link"; target: string };
 }
 
-/** @param root absolute path; made when the first volume is */
-export function createDirectoryVolumes({ root }: { root: string }): DirectoryVolumes {
+export interface DirectoryOptions {
+  /** Absolute path; made when the first volume is. */
+  root: string;
+  /** How long a measurement waits for what is cleared away before it; for tests. */
+  cleaningMs?: number;
+}
+
+export function createDirectoryVolumes({ root, cleaningMs }: DirectoryOptions): DirectoryVolumes {
   const layout = new Layout(root);
-  const oneAtATime = createSlots(1);
+  const cleaning = new Cleaning(layout, cleaningMs);
   /** Does something in an open volume. */
   const inside =
     <A extends unknown[], T>(act: (volume: OpenVolume, path: string, ...rest: A) => Promise<T>) =>
@@ -85,19 +101,25 @@ export function createDirectoryVolumes({ root }: { root: string }): DirectoryVol
       remove: inside(remove),
     },
     remove: (key, signal) => guarded("/", () => removeVolume(layout, key, signal)),
-    measure: (key, signal) => guarded("/", () => oneAtATime(() => measured(layout, key, signal))),
+    measure: (key, signal) => guarded("/", () => measured(layout, cleaning, key, signal)),
     directory: (key) => guarded("/", () => layout.files(key)),
     locate: inside(locate),
     makeMountPoint: inside(makeMountPoint),
     walk: (key, path, signal) => guardedEach(path, () => walk(layout, key, path, signal)),
+    withSecondName: (key, file, act) => withSecondName(layout, key, file, act),
   };
 }
 
-async function measured(layout: Layout, key: VolumeKey, signal: AbortSignal): Promise<VolumeUse> {
+async function measured(
+  layout: Layout,
+  cleaning: Cleaning,
+  key: VolumeKey,
+  signal: AbortSignal,
+): Promise<VolumeUse> {
   signal.throwIfAborted();
+  await cleaning.clean(key, signal);
   await using volume = await layout.openIfThere(key);
   if (!volume) return { bytes: 0n, entries: 0 };
-  await cleanStaging(volume);
   return await measure(volume, signal);
 }
 

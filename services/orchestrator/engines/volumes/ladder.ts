@@ -1,4 +1,4 @@
-import type { FileHandle } from "node:fs/promises";
+import type { Handle } from "./handle.ts";
 import { openDirectory } from "./place.ts";
 
 /** Of the parents so many are held for each doubling of the way up to them. */
@@ -13,18 +13,18 @@ const NEAR = 4;
  */
 export class Ladder implements AsyncDisposable {
   readonly names: Buffer[] = [];
-  readonly #root: FileHandle;
+  readonly #root: Handle;
   readonly #dev: bigint;
-  #kept: { depth: number; handle: FileHandle }[] = [];
+  #kept: { depth: number; handle: Handle }[] = [];
 
   /** @param root stays the caller's to close */
-  constructor(root: FileHandle, dev: bigint) {
+  constructor(root: Handle, dev: bigint) {
     this.#root = root;
     this.#dev = dev;
   }
 
   /** @throws what openDirectory does; then nothing has moved */
-  async down(name: Buffer): Promise<FileHandle> {
+  async down(name: Buffer): Promise<Handle> {
     const child = await openDirectory(await this.here(), name, this.#dev);
     this.names.push(name);
     await this.#keep(child);
@@ -41,7 +41,7 @@ export class Ladder implements AsyncDisposable {
   }
 
   /** The directory where it is. */
-  async here(): Promise<FileHandle> {
+  async here(): Promise<Handle> {
     let top = this.#kept.at(-1) ?? { depth: 0, handle: this.#root };
     for (const name of this.names.slice(top.depth)) {
       const handle = await openDirectory(top.handle, name, this.#dev);
@@ -55,7 +55,7 @@ export class Ladder implements AsyncDisposable {
     for (const { handle } of this.#kept.splice(0)) await handle.close();
   }
 
-  async #keep(handle: FileHandle, depth = this.names.length): Promise<void> {
+  async #keep(handle: Handle, depth = this.names.length): Promise<void> {
     this.#kept.push({ depth, handle });
     const dropped = this.#kept.filter((kept) => !isHeld(kept.depth, depth));
     this.#kept = this.#kept.filter((kept) => isHeld(kept.depth, depth));

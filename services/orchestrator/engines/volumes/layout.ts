@@ -1,14 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { constants } from "node:fs";
-import { chmod, type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
+import { chmod, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { VolumeKey } from "../volume-store.ts";
 import { fault, isCode } from "./faults.ts";
-
-const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = constants;
-
-/** Of a folder of ours. */
-export const FOLDER = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
+import { type OpenVolume, OpenVolumes } from "./open-volumes.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -17,19 +12,13 @@ const PRIVATE = 0o700;
 /** Any user of any of the organization's sandboxes may write at the root of a volume. */
 const SHARED = 0o777;
 
-/** What a volume is while something is done in it. */
-export interface OpenVolume extends AsyncDisposable {
-  /** What sandboxes see. */
-  files: FileHandle;
-  /** The file system that all of it lies in. */
-  dev: bigint;
-  /** Where things are put together, or taken apart, unseen; same file system. Closed with the volume. */
-  staging(): Promise<FileHandle>;
-}
+/** How long a volume is kept open that nobody uses: somebody with many small files comes again at once. */
+const IDLE_MS = 250;
 
 /** Where volumes lie below a folder of this host. The paths here are ours alone; those below `files` are not. */
 export class Layout {
   readonly #root: string;
+  readonly #opened = new OpenVolumes(IDLE_MS);
 
   constructor(root: string) {
     this.#root = root;
@@ -74,24 +63,13 @@ export class Layout {
     }
   }
 
-  async #open(key: VolumeKey): Promise<OpenVolume> {
-    const files = await open(join(this.volume(key), "files"), FOLDER);
-    try {
-      const { dev } = await files.stat({ bigint: true });
-      let opened: Promise<FileHandle> | undefined;
-      const staging = () => {
-        opened ??= open(join(this.volume(key), "staging"), FOLDER);
-        return opened;
-      };
-      const close = async () => {
-        await files.close();
-        await (await opened?.catch(() => undefined))?.close();
-      };
-      return { files, dev, staging, [Symbol.asyncDispose]: close };
-    } catch (error) {
-      await files.close();
-      throw error;
-    }
+  /** A volume is not at its place any more: nothing of it is held open for whoever comes next. */
+  async giveUp(key: VolumeKey): Promise<void> {
+    await this.#opened.giveUp(this.volume(key));
+  }
+
+  #open(key: VolumeKey): Promise<OpenVolume> {
+    return this.#opened.take(this.volume(key));
   }
 
   /** Wholly or not at all: whoever sees a volume sees it as it is to be. */

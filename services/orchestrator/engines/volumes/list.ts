@@ -1,14 +1,14 @@
 import { isUtf8 } from "node:buffer";
 import type { BigIntStats } from "node:fs";
-import { type FileHandle, lstat } from "node:fs/promises";
 import { FileFault, type FileInfo } from "../volume-store.ts";
 import { fault, isCode } from "./faults.ts";
+import { type Handle, lookAt } from "./handle.ts";
 import { infoOf } from "./info.ts";
-import type { OpenVolume } from "./layout.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { inParallel } from "./parallel.ts";
 import { isUp, parsePath, shownPath } from "./paths.ts";
 import { at, entriesOf } from "./place.ts";
-import { type Place, resolve } from "./resolve.ts";
+import { hold, type Place, resolve } from "./resolve.ts";
 
 /** Larger directories come as they are: to sort one it has to be held in memory. */
 const MOST_SORTED = 10_000;
@@ -34,7 +34,7 @@ export async function* list(
   signal: AbortSignal,
 ): AsyncGenerator<FileInfo[]> {
   const asked = parsePath(path);
-  await using place = await resolve(volume, asked, path, { links: "follow" });
+  await using place = await hold(volume, asked, path, { links: "follow" });
   if (!place.found) throw fault("missing", path, "does not exist");
   if (!place.found.stats.isDirectory()) throw fault("conflict", path, "is no directory");
   const above = asked.some(isUp) ? place.names : asked;
@@ -48,7 +48,7 @@ export async function* list(
 }
 
 /** In batches; what is no UTF-8 has no path that a client could ask for. */
-async function* namesIn(directory: FileHandle): AsyncGenerator<Buffer[]> {
+async function* namesIn(directory: Handle): AsyncGenerator<Buffer[]> {
   let held: Buffer[] | undefined = [];
   for await (const entries of entriesOf(directory)) {
     const names = entries.map(({ name }) => name).filter((name) => isUtf8(name));
@@ -70,7 +70,7 @@ function* batches(names: Buffer[]): Generator<Buffer[]> {
 
 interface Listing {
   volume: OpenVolume;
-  directory: FileHandle;
+  directory: Handle;
   /** Where it is, without links. */
   names: readonly Buffer[];
   /** Where the client sees it. */
@@ -79,21 +79,12 @@ interface Listing {
 
 async function look(listing: Listing, name: Buffer): Promise<FileInfo | undefined> {
   const path = shownPath([...listing.above, name]);
-  const stats = await statIn(listing.directory, name);
+  const stats = await lookAt(at(listing.directory, name));
   // A mount.
   if (stats?.isDirectory() && stats.dev !== listing.volume.dev) return undefined;
   if (!stats?.isSymbolicLink()) return stats && infoOf(path, stats);
   const target = await behind(listing, name, path);
   return target && infoOf(path, target);
-}
-
-async function statIn(directory: FileHandle, name: Buffer): Promise<BigIntStats | undefined> {
-  try {
-    return await lstat(at(directory, name), { bigint: true });
-  } catch (error) {
-    if (isCode(error, "ENOENT")) return undefined;
-    throw error;
-  }
 }
 
 /** What a link leads to; undefined: nothing, or nothing of this volume. */

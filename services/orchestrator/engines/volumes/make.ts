@@ -2,10 +2,10 @@ import { open } from "node:fs/promises";
 import type { Located } from "./directory-volumes.ts";
 import { fault, isCode } from "./faults.ts";
 import { kindOf } from "./info.ts";
-import type { OpenVolume } from "./layout.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { parsePath } from "./paths.ts";
 import { again, at, CREATE, makeDirectoryIn } from "./place.ts";
-import { type Place, resolve } from "./resolve.ts";
+import { hold, type Place, resolve } from "./resolve.ts";
 
 const FILE_MODE = 0o644;
 const TRIES = 100;
@@ -51,7 +51,7 @@ async function makeLast({ parent, name }: Place, kind: Located["kind"]): Promise
 }
 
 export async function locate(volume: OpenVolume, path: string): Promise<Located> {
-  await using place = await resolve(volume, parsePath(path), path, { links: "follow" });
+  await using place = await hold(volume, parsePath(path), path, { links: "follow" });
   if (!place.found) throw fault("missing", path, "does not exist");
   const kind = kindOf(place.found.stats);
   if (!kind) throw fault("missing", path, "is neither file nor directory");

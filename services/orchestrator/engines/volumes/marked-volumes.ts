@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { link, mkdir, open, readFile, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { shareLook } from "../../share.ts";
 import { EngineTrouble } from "../engine.ts";
 import type { VolumeFiles } from "../volume-store.ts";
 import type { DirectoryVolumes } from "./directory-volumes.ts";
@@ -69,6 +70,10 @@ export function markVolumes(
     locate: checked(volumes.locate.bind(volumes)),
     makeMountPoint: checked(volumes.makeMountPoint.bind(volumes)),
     walk: checkedStream(volumes.walk.bind(volumes)),
+    withSecondName: async (...of) => {
+      await mark.check();
+      return await volumes.withSecondName(...of);
+    },
   };
 }
 
@@ -76,6 +81,7 @@ class FolderMark {
   readonly #root: string;
   readonly #path: string;
   readonly #record: MarkRecord;
+  readonly #identify = shareLook(() => identify(this.#path));
   /** What the file was when its mark was last compared. */
   #seen: string | undefined;
   #looking: Promise<void> | undefined;
@@ -88,7 +94,7 @@ class FolderMark {
 
   /** @throws ForeignFolder */
   async check(): Promise<void> {
-    const is = await identify(this.#path);
+    const is = await this.#identify();
     if (is !== undefined && is === this.#seen) return;
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;

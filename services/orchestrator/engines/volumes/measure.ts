@@ -1,12 +1,11 @@
 import type { BigIntStats } from "node:fs";
-import { type FileHandle, lstat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { VolumeUse } from "../volume-store.ts";
-import { isCode } from "./faults.ts";
+import { type Handle, lookAt } from "./handle.ts";
 import { bytesOf } from "./info.ts";
 import { Ladder } from "./ladder.ts";
-import type { OpenVolume } from "./layout.ts";
-import { inParallel } from "./parallel.ts";
+import type { OpenVolume } from "./open-volumes.ts";
+import { createSlots, inParallel } from "./parallel.ts";
 import { at, type Entry } from "./place.ts";
 import { traverse } from "./traverse.ts";
 
@@ -15,6 +14,9 @@ const WIDTH = 2;
 
 const REST_AFTER_MS = 20;
 
+/** All measurements take turns, a part at a time: a sandbox that builds ahead of one for ever holds up no other. */
+const inTurn = createSlots(1);
+
 /** What a volume holds; rests for as long as it works, for users go first. */
 export async function measure(volume: OpenVolume, signal: AbortSignal): Promise<VolumeUse> {
   const tally = new Tally();
@@ -22,35 +24,28 @@ export async function measure(volume: OpenVolume, signal: AbortSignal): Promise<
   await using ladder = new Ladder(volume.files, volume.dev);
   for await (const step of traverse(ladder, signal)) {
     if (step.kind !== "entries") continue;
-    const begun = performance.now();
-    for (const { name, stats } of await look(step.directory, step.entries))
-      if (stats.isDirectory()) {
-        tally.addDirectory();
-        step.below(name);
-      } else tally.add(stats);
-    worked += performance.now() - begun;
-    if (worked < REST_AFTER_MS) continue;
-    await sleep(worked);
-    worked = 0;
+    await inTurn(async () => {
+      const begun = performance.now();
+      for (const { name, stats } of await look(step.directory, step.entries))
+        if (stats.isDirectory()) {
+          tally.addDirectory();
+          step.below(name);
+        } else tally.add(stats);
+      worked += performance.now() - begun;
+      if (worked < REST_AFTER_MS) return;
+      await sleep(worked);
+      worked = 0;
+    });
   }
   return tally.sum();
 }
 
-async function look(directory: FileHandle, entries: readonly Entry[]) {
+async function look(directory: Handle, entries: readonly Entry[]) {
   const found = await inParallel(entries, WIDTH, async ({ name }) => {
-    const stats = await statIfThere(directory, name);
+    const stats = await lookAt(at(directory, name));
     return stats && { name, stats };
   });
   return found.filter((one) => one !== undefined);
-}
-
-async function statIfThere(directory: FileHandle, name: Buffer): Promise<BigIntStats | undefined> {
-  try {
-    return await lstat(at(directory, name), { bigint: true });
-  } catch (error) {
-    if (isCode(error, "ENOENT")) return undefined;
-    throw error;
-  }
 }
 
 /**

@@ -1,6 +1,7 @@
 import { constants, type Dirent } from "node:fs";
 import { chmod, type FileHandle, mkdir, open, opendir, readlink } from "node:fs/promises";
 import { isCode } from "./faults.ts";
+import { type Handle, openHandle } from "./handle.ts";
 
 /**
  * The only ways to the kernel in a tree that others change. A directory is held open, and what is in it is reached through
@@ -27,13 +28,13 @@ const BATCH = 512;
 const SLASH = 0x2f;
 
 /** The path of what a handle stands for. */
-export function itself({ fd }: FileHandle): string {
+export function itself({ fd }: Pick<Handle, "fd">): string {
   if (fd < 0) throw new Error("a directory was closed while it was in use");
   return `/proc/self/fd/${fd}`;
 }
 
 /** The path of one name in a directory that is held open. */
-export function at(directory: FileHandle, name: Buffer): Buffer {
+export function at(directory: Handle, name: Buffer): Buffer {
   const text = name.toString("latin1");
   if (text === "" || text === "." || text === ".." || name.includes(SLASH) || name.includes(0))
     throw new Error("this is not a name in a directory");
@@ -41,20 +42,16 @@ export function at(directory: FileHandle, name: Buffer): Buffer {
 }
 
 /** What a name stands for now, a link itself. */
-export function openPlace(directory: FileHandle, name: Buffer): Promise<FileHandle> {
-  return open(at(directory, name), O_PATH | O_NOFOLLOW);
+export function openPlace(directory: Handle, name: Buffer): Promise<Handle> {
+  return openHandle(at(directory, name), O_PATH | O_NOFOLLOW);
 }
 
 /**
  * A directory in a directory. One that lies in another file system is a mount, and not of this volume.
  * @throws the kernel's ENOTDIR where it is a link or a file, EXDEV where it is a mount
  */
-export async function openDirectory(
-  directory: FileHandle,
-  name: Buffer,
-  dev: bigint,
-): Promise<FileHandle> {
-  const child = await open(at(directory, name), O_PATH | O_NOFOLLOW | O_DIRECTORY);
+export async function openDirectory(directory: Handle, name: Buffer, dev: bigint): Promise<Handle> {
+  const child = await openHandle(at(directory, name), O_PATH | O_NOFOLLOW | O_DIRECTORY);
   try {
     const stats = await child.stat({ bigint: true });
     if (stats.dev === dev) return child;
@@ -66,7 +63,7 @@ export async function openDirectory(
 }
 
 /** Another handle of the same place, of a directory or a file. */
-export function again(place: FileHandle): Promise<FileHandle> {
+export function again(place: Handle): Promise<FileHandle> {
   return open(itself(place), O_PATH);
 }
 
@@ -74,16 +71,16 @@ export function again(place: FileHandle): Promise<FileHandle> {
  * To read what a handle of a regular file stands for: it stays that very file.
  * Whoever has a lease on it could make an open wait; so it does not, and fails with EAGAIN.
  */
-export function openToRead(file: FileHandle): Promise<FileHandle> {
+export function openToRead(file: Handle): Promise<FileHandle> {
   return open(itself(file), O_RDONLY | O_NONBLOCK | O_NOCTTY);
 }
 
-export function readLink(directory: FileHandle, name: Buffer): Promise<Buffer> {
+export function readLink(directory: Handle, name: Buffer): Promise<Buffer> {
   return readlink(at(directory, name), { encoding: "buffer" });
 }
 
 /** Makes one for everybody to read; one that is there, or whatever is, is left as it is. */
-export async function makeDirectoryIn(directory: FileHandle, name: Buffer): Promise<void> {
+export async function makeDirectoryIn(directory: Handle, name: Buffer): Promise<void> {
   try {
     await mkdir(at(directory, name), DIRECTORY_MODE);
     await letIn(directory, name);
@@ -93,9 +90,9 @@ export async function makeDirectoryIn(directory: FileHandle, name: Buffer): Prom
 }
 
 /** What this process's umask has cut is given back. */
-async function letIn(directory: FileHandle, name: Buffer): Promise<void> {
+async function letIn(directory: Handle, name: Buffer): Promise<void> {
   if ((process.umask() & DIRECTORY_MODE) === 0) return;
-  const made = await open(at(directory, name), O_PATH | O_NOFOLLOW | O_DIRECTORY);
+  const made = await openHandle(at(directory, name), O_PATH | O_NOFOLLOW | O_DIRECTORY);
   try {
     await chmod(itself(made), DIRECTORY_MODE);
   } finally {
@@ -110,7 +107,7 @@ export interface Entry {
 }
 
 /** What is in a directory, in its own order, in batches; the names are whatever bytes they are. */
-export async function* entriesOf(directory: FileHandle): AsyncGenerator<Entry[]> {
+export async function* entriesOf(directory: Handle): AsyncGenerator<Entry[]> {
   const options = { encoding: "buffer", bufferSize: BATCH };
   // Its types know text alone.
   const opened = await opendir(itself(directory), options as { bufferSize: number });

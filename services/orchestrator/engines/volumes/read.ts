@@ -3,12 +3,13 @@ import type { FileHandle } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ByteRange, OpenFile } from "../volume-store.ts";
 import { fault, guarded, isCode } from "./faults.ts";
+import type { Handle } from "./handle.ts";
 import { infoOf, versionOf } from "./info.ts";
-import type { OpenVolume } from "./layout.ts";
 import { pathOf } from "./list.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { parsePath } from "./paths.ts";
 import { openToRead } from "./place.ts";
-import { resolve } from "./resolve.ts";
+import { hold } from "./resolve.ts";
 
 export const CHUNK = 512 * 1024;
 
@@ -18,7 +19,7 @@ const LEASE_WAIT_MS = 50;
 
 export async function read(volume: OpenVolume, path: string, range: ByteRange): Promise<OpenFile> {
   const asked = parsePath(path);
-  await using place = await resolve(volume, asked, path, { links: "follow" });
+  await using place = await hold(volume, asked, path, { links: "follow" });
   if (!place.found) throw fault("missing", path, "does not exist");
   if (place.found.stats.isDirectory()) throw fault("conflict", path, "is a directory");
   if (!place.found.stats.isFile()) throw fault("missing", path, "is no file that could be read");
@@ -36,7 +37,7 @@ export async function read(volume: OpenVolume, path: string, range: ByteRange): 
 }
 
 /** @param file a handle that stands for a regular file */
-export async function openContent(file: FileHandle): Promise<FileHandle> {
+export async function openContent(file: Handle): Promise<FileHandle> {
   for (let left = LEASE_TRIES; ; left--)
     try {
       return await openToRead(file);

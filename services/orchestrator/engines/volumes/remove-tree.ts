@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { type FileHandle, rename, rmdir, unlink } from "node:fs/promises";
+import { rename, rmdir, unlink } from "node:fs/promises";
 import { isCode } from "./faults.ts";
+import type { Handle } from "./handle.ts";
 import { createSlots, inParallel } from "./parallel.ts";
 import { at, type Entry, entriesOf, openDirectory } from "./place.ts";
 
@@ -30,23 +31,19 @@ export function isDoomed(name: Buffer): boolean {
  * May be cut off, and done again, at any moment.
  * @throws the kernel's error, or the signal's reason
  */
-export async function removeTree(
-  ours: FileHandle,
-  name: Buffer,
-  signal?: AbortSignal,
-): Promise<void> {
+export async function removeTree(ours: Handle, name: Buffer, signal?: AbortSignal): Promise<void> {
   const { dev } = await ours.stat({ bigint: true });
   const removal = new Removal(ours, dev, signal);
   await removal.run(name);
 }
 
 class Removal {
-  readonly #ours: FileHandle;
+  readonly #ours: Handle;
   readonly #dev: bigint;
   readonly #signal: AbortSignal | undefined;
   readonly #aside: Buffer[] = [];
 
-  constructor(ours: FileHandle, dev: bigint, signal: AbortSignal | undefined) {
+  constructor(ours: Handle, dev: bigint, signal: AbortSignal | undefined) {
     this.#ours = ours;
     this.#dev = dev;
     this.#signal = signal;
@@ -57,7 +54,7 @@ class Removal {
       await this.#remove(this.#ours, { name: next, isDirectory: true }, 0);
   }
 
-  async #remove(parent: FileHandle, { name, isDirectory }: Entry, depth: number): Promise<void> {
+  async #remove(parent: Handle, { name, isDirectory }: Entry, depth: number): Promise<void> {
     if (!isDirectory && (await unlinked(parent, name))) return;
     for (let pass = 0; pass < MOST_PASSES; pass++) {
       this.#signal?.throwIfAborted();
@@ -69,7 +66,7 @@ class Removal {
   }
 
   /** @returns false where it is none, or not empty again */
-  async #removeDirectory(parent: FileHandle, name: Buffer, depth: number): Promise<boolean> {
+  async #removeDirectory(parent: Handle, name: Buffer, depth: number): Promise<boolean> {
     if (await isGone(() => rmdir(at(parent, name)))) return true;
     if (depth === DEEPEST) return this.#moveUp(parent, name);
     const directory = await this.#open(parent, name);
@@ -82,7 +79,7 @@ class Removal {
     return isGone(() => rmdir(at(parent, name)));
   }
 
-  async #open(parent: FileHandle, name: Buffer): Promise<FileHandle | undefined> {
+  async #open(parent: Handle, name: Buffer): Promise<Handle | undefined> {
     try {
       return await openDirectory(parent, name, this.#dev);
     } catch (error) {
@@ -91,7 +88,7 @@ class Removal {
     }
   }
 
-  async #clear(directory: FileHandle, depth: number): Promise<void> {
+  async #clear(directory: Handle, depth: number): Promise<void> {
     for await (const entries of entriesOf(directory)) {
       this.#signal?.throwIfAborted();
       const [trees, leaves] = [entries.filter(isTree), entries.filter((entry) => !isTree(entry))];
@@ -101,7 +98,7 @@ class Removal {
     }
   }
 
-  async #moveUp(parent: FileHandle, name: Buffer): Promise<boolean> {
+  async #moveUp(parent: Handle, name: Buffer): Promise<boolean> {
     const fresh = doomedName();
     const isMoved = !(await isMissing(() => rename(at(parent, name), at(this.#ours, fresh))));
     if (isMoved) this.#aside.push(fresh);
@@ -116,7 +113,7 @@ function busy(): Error {
   return Object.assign(new Error(message), { code: "EBUSY", syscall: "rmdir" });
 }
 
-function unlinked(parent: FileHandle, name: Buffer): Promise<boolean> {
+function unlinked(parent: Handle, name: Buffer): Promise<boolean> {
   return inTurn(() => isGone(() => unlink(at(parent, name))));
 }
 

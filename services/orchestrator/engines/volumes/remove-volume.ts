@@ -1,10 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { lstat, mkdir, open, readdir, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { lstat, mkdir, readdir, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { EngineUnavailable } from "../engine.ts";
 import type { VolumeKey } from "../volume-store.ts";
 import { isCode } from "./faults.ts";
-import { FOLDER, type Layout } from "./layout.ts";
+import { openHandle } from "./handle.ts";
+import type { Layout } from "./layout.ts";
+import { FOLDER } from "./open-volumes.ts";
 import { entriesOf } from "./place.ts";
 import { removeTree } from "./remove-tree.ts";
 
@@ -22,9 +24,10 @@ export async function removeVolume(
   signal: AbortSignal,
 ): Promise<void> {
   const aside = `${layout.volume(key)}.removed`;
-  if (!(await exists(layout.organization(key)))) return;
-  await mkdir(aside, 0o700).catch(unless("EEXIST"));
+  // Also of an organization that has nothing yet: its first write may have been let in before.
+  await mkdir(aside, { recursive: true, mode: 0o700 });
   await moveAside(layout.volume(key), aside);
+  await layout.giveUp(key);
   await takeApart(aside, signal);
   await forgetOldMarks(layout.organization(key));
 }
@@ -53,7 +56,7 @@ async function takeApart(aside: string, signal: AbortSignal): Promise<void> {
 }
 
 async function clear(aside: string, signal: AbortSignal): Promise<void> {
-  const directory = await open(aside, FOLDER);
+  const directory = await openHandle(aside, FOLDER);
   try {
     for await (const entries of entriesOf(directory))
       for (const { name } of entries) await removeTree(directory, name, signal);
@@ -74,10 +77,6 @@ async function forgetOldMarks(organization: string): Promise<void> {
 
 async function isDirectory(path: string): Promise<boolean> {
   return (await lstat(path).catch(unless("ENOENT")))?.isDirectory() ?? false;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return (await lstat(path).catch(unless("ENOENT"))) !== undefined;
 }
 
 /** What an act comes to that may fail with these. */

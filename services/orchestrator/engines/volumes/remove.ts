@@ -1,6 +1,6 @@
 import { rename, rmdir, unlink } from "node:fs/promises";
 import { fault, isCode } from "./faults.ts";
-import type { OpenVolume } from "./layout.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { parsePath } from "./paths.ts";
 import { at } from "./place.ts";
 import { doomedName, removeTree } from "./remove-tree.ts";
@@ -22,7 +22,7 @@ export async function remove(
   const target = at(place.parent, place.name);
   for (let left = TRIES; left > 0; left--) {
     if (await is(() => unlink(target), "EISDIR")) return;
-    // Awaited here: what the target lies in is closed when this returns.
+    // Awaited here: the place is closed on the way out, and its number may then stand for another directory.
     if (recursive) return await removeAside(volume, target, signal);
     if (await is(() => rmdir(target), "ENOTDIR")) return;
   }

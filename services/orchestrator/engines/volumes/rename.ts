@@ -1,6 +1,6 @@
 import { fault } from "./faults.ts";
-import type { OpenVolume } from "./layout.ts";
 import { moveTo } from "./move-to.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { parsePath } from "./paths.ts";
 import { at } from "./place.ts";
 import { resolve } from "./resolve.ts";

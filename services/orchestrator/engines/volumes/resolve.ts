@@ -1,10 +1,10 @@
 import type { BigIntStats } from "node:fs";
-import type { FileHandle } from "node:fs/promises";
 import { fault, isCode } from "./faults.ts";
+import { type Handle, lookAt } from "./handle.ts";
 import { Ladder } from "./ladder.ts";
-import type { OpenVolume } from "./layout.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { isAbsolute, isUp, isWithin, namesIn } from "./paths.ts";
-import { again, makeDirectoryIn, openPlace, readLink } from "./place.ts";
+import { again, at, makeDirectoryIn, openPlace, readLink } from "./place.ts";
 
 /** As Linux has it. */
 const MOST_LINKS = 40;
@@ -23,18 +23,23 @@ export interface ResolveOptions {
 /** Where a path leads. */
 export interface Place extends AsyncDisposable {
   /** Holds it, and is closed with it; of the root, the root. */
-  parent: FileHandle;
+  parent: Handle;
   /** Undefined: the root. */
   name: Buffer | undefined;
   /** From the root on, without links. */
   names: readonly Buffer[];
-  /** What is there; undefined: nothing. */
-  found: Found | undefined;
+  /** What was there when it was looked at; undefined: nothing. */
+  found: { stats: BigIntStats } | undefined;
 }
 
-export interface Found {
+/** One of which what is there is held as well. */
+export interface HeldPlace extends Place {
+  found: Held | undefined;
+}
+
+export interface Held {
   /** Stands for it, and opens nothing. */
-  handle: FileHandle;
+  handle: Handle;
   stats: BigIntStats;
 }
 
@@ -43,43 +48,91 @@ export interface Found {
  * @param path for what is said
  * @throws FileFault, or the kernel's error
  */
-export async function resolve(
+export function resolve(
   volume: OpenVolume,
   names: readonly Buffer[],
   path: string,
   options: ResolveOptions,
 ): Promise<Place> {
-  const walk = new Walk(volume, names, path, options);
-  try {
-    return await walk.end();
-  } catch (error) {
-    await walk.close();
-    throw error;
-  }
+  return new Walk(volume, names, path, options, look).end();
 }
 
-class Walk {
+/** The same, for what is to be opened, or to be gone on from. */
+export function hold(
+  volume: OpenVolume,
+  names: readonly Buffer[],
+  path: string,
+  options: ResolveOptions,
+): Promise<HeldPlace> {
+  return new Walk(volume, names, path, options, take).end();
+}
+
+/** What a name of a directory stands for, or a directory itself. */
+type Take<Found> = (directory: Handle, name: Buffer | undefined) => Promise<Found | undefined>;
+
+type PlaceOf<Found> = Omit<Place, "found"> & { found: Found | undefined };
+
+/** What `look` and `take` have in common. */
+interface Seen {
+  handle?: Handle;
+  stats: BigIntStats;
+}
+
+const look: Take<{ stats: BigIntStats }> = async (directory, name) => {
+  const stats = name ? await lookAt(at(directory, name)) : await directory.stat({ bigint: true });
+  return stats && { stats };
+};
+
+const take: Take<Held> = async (directory, name) => {
+  const handle = name ? await openIfThere(directory, name) : await again(directory);
+  if (!handle) return undefined;
+  try {
+    return { handle, stats: await handle.stat({ bigint: true }) };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+};
+
+class Walk<Found extends Seen> {
   readonly #volume: OpenVolume;
   readonly #ladder: Ladder;
   readonly #path: string;
   readonly #options: ResolveOptions;
   /** The next one last. */
   readonly #ahead: Buffer[];
+  readonly #take: Take<Found>;
   #links = 0;
 
-  constructor(volume: OpenVolume, names: readonly Buffer[], path: string, options: ResolveOptions) {
+  constructor(
+    volume: OpenVolume,
+    names: readonly Buffer[],
+    path: string,
+    options: ResolveOptions,
+    take: Take<Found>,
+  ) {
     this.#volume = volume;
     this.#ladder = new Ladder(volume.files, volume.dev);
     this.#path = path;
     this.#options = options;
     this.#ahead = names.toReversed();
+    this.#take = take;
   }
 
-  close(): Promise<void> {
+  async end(): Promise<PlaceOf<Found>> {
+    try {
+      return await this.#end();
+    } catch (error) {
+      await this.#close();
+      throw error;
+    }
+  }
+
+  #close(): Promise<void> {
     return this.#ladder[Symbol.asyncDispose]();
   }
 
-  async end(): Promise<Place> {
+  async #end(): Promise<PlaceOf<Found>> {
     for (let turn = 0; turn < MOST_TURNS; turn++) {
       const place = await this.#turn();
       if (place) return place;
@@ -87,7 +140,7 @@ class Walk {
     throw fault("missing", this.#path, "leads nowhere: it goes through too many names");
   }
 
-  async #turn(): Promise<Place | undefined> {
+  async #turn(): Promise<PlaceOf<Found> | undefined> {
     const name = this.#ahead.pop();
     if (name === undefined) return this.#whereItIs();
     if (isUp(name)) await this.#up();
@@ -102,20 +155,19 @@ class Walk {
   }
 
   /** The path has ended in a directory that it went through; it is looked at from its parent. */
-  async #whereItIs(): Promise<Place | undefined> {
+  async #whereItIs(): Promise<PlaceOf<Found> | undefined> {
     const name = this.#ladder.names.at(-1);
-    if (name === undefined)
-      return this.#place(this.#volume.files, undefined, await again(this.#volume.files));
+    if (name === undefined) return this.#place(this.#volume.files, undefined);
     await this.#ladder.up();
     return this.#last(name);
   }
 
-  async #last(name: Buffer): Promise<Place | undefined> {
+  async #last(name: Buffer): Promise<PlaceOf<Found> | undefined> {
     const parent = await this.#ladder.here();
-    const place = await this.#place(parent, name, await openIfThere(parent, name));
+    const place = await this.#place(parent, name);
     const { links } = this.#options;
     if (!place.found?.stats.isSymbolicLink() || links === "stay") return place;
-    await place.found.handle.close();
+    await place.found.handle?.close();
     await this.#follow(name);
     return undefined;
   }
@@ -148,25 +200,21 @@ class Walk {
     this.#ahead.push(...namesIn(target).reverse());
   }
 
-  async #place(
-    parent: FileHandle,
-    name: Buffer | undefined,
-    handle: FileHandle | undefined,
-  ): Promise<Place> {
+  async #place(parent: Handle, name: Buffer | undefined): Promise<PlaceOf<Found>> {
+    const found = await this.#take(parent, name);
     try {
       const names = [...this.#ladder.names, ...(name ? [name] : [])];
-      const found = handle && { handle, stats: await handle.stat({ bigint: true }) };
       // What is mounted there is not of this volume.
       if (found?.stats.isDirectory() && found.stats.dev !== this.#volume.dev) throw this.#outside();
       // A link is followed yet: where it leads is what counts.
       if (!found?.stats.isSymbolicLink()) this.#refuseBelow(names);
       const close = async () => {
-        await handle?.close();
-        await this.close();
+        await found?.handle?.close();
+        await this.#close();
       };
       return { parent, name, names, found, [Symbol.asyncDispose]: close };
     } catch (error) {
-      await handle?.close();
+      await found?.handle?.close();
       throw error;
     }
   }
@@ -188,7 +236,7 @@ class Walk {
   }
 }
 
-async function openIfThere(parent: FileHandle, name: Buffer): Promise<FileHandle | undefined> {
+async function openIfThere(parent: Handle, name: Buffer): Promise<Handle | undefined> {
   try {
     return await openPlace(parent, name);
   } catch (error) {
@@ -198,7 +246,7 @@ async function openIfThere(parent: FileHandle, name: Buffer): Promise<FileHandle
 }
 
 /** What a link says; undefined: it is none. */
-async function linkAt(parent: FileHandle, name: Buffer): Promise<Buffer | undefined> {
+async function linkAt(parent: Handle, name: Buffer): Promise<Buffer | undefined> {
   try {
     return await readLink(parent, name);
   } catch (error) {

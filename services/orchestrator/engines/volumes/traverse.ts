@@ -1,5 +1,5 @@
-import type { FileHandle } from "node:fs/promises";
 import { isCode } from "./faults.ts";
+import type { Handle } from "./handle.ts";
 import type { Ladder } from "./ladder.ts";
 import { NameList } from "./name-list.ts";
 import { type Entry, entriesOf } from "./place.ts";
@@ -9,8 +9,8 @@ import { type Entry, entriesOf } from "./place.ts";
  * `entries`: a part of what is in the one that was entered last. `below` tells which of them are to be entered.
  */
 export type Step =
-  | { kind: "entered"; directory: FileHandle }
-  | { kind: "entries"; directory: FileHandle; entries: Entry[]; below(name: Buffer): void }
+  | { kind: "entered"; directory: Handle }
+  | { kind: "entries"; directory: Handle; entries: Entry[]; below(name: Buffer): void }
   | { kind: "left" };
 
 /**
@@ -19,7 +19,7 @@ export type Step =
  */
 export async function* traverse(ladder: Ladder, signal: AbortSignal): AsyncGenerator<Step> {
   const levels: NameList[] = [];
-  let directory: FileHandle | undefined = await ladder.here();
+  let directory: Handle | undefined = await ladder.here();
   for (;;) {
     signal.throwIfAborted();
     if (directory) {
@@ -42,7 +42,7 @@ export async function* traverse(ladder: Ladder, signal: AbortSignal): AsyncGener
 }
 
 async function* parts(
-  directory: FileHandle,
+  directory: Handle,
   names: NameList,
   signal: AbortSignal,
 ): AsyncGenerator<Step> {
@@ -53,7 +53,7 @@ async function* parts(
   }
 }
 
-async function enter(ladder: Ladder, name: Buffer): Promise<FileHandle | undefined> {
+async function enter(ladder: Ladder, name: Buffer): Promise<Handle | undefined> {
   try {
     return await ladder.down(name);
   } catch (error) {

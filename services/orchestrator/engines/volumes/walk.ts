@@ -1,16 +1,17 @@
 import { isUtf8 } from "node:buffer";
 import type { BigIntStats } from "node:fs";
-import type { FileHandle } from "node:fs/promises";
 import type { VolumeKey } from "../volume-store.ts";
 import type { TreeEntry } from "./directory-volumes.ts";
 import { fault, guardedEach, isCode } from "./faults.ts";
+import type { Handle } from "./handle.ts";
 import { ownershipOf } from "./info.ts";
 import { Ladder } from "./ladder.ts";
-import type { Layout, OpenVolume } from "./layout.ts";
+import type { Layout } from "./layout.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { parsePath, shownPath } from "./paths.ts";
 import { openPlace, readLink } from "./place.ts";
 import { openContent, Reading } from "./read.ts";
-import { resolve } from "./resolve.ts";
+import { hold } from "./resolve.ts";
 import { traverse } from "./traverse.ts";
 
 /** One walk. */
@@ -28,7 +29,7 @@ export async function* walk(
   signal: AbortSignal,
 ): AsyncGenerator<TreeEntry> {
   await using volume = await layout.open(key);
-  await using place = await resolve(volume, parsePath(path), path, { links: "follow" });
+  await using place = await hold(volume, parsePath(path), path, { links: "follow" });
   if (!place.found) throw fault("missing", path, "does not exist");
   const { handle, stats } = place.found;
   const walk = { layout, key, root: place.names };
@@ -40,7 +41,7 @@ export async function* walk(
 async function* tree(
   walk: Walk,
   volume: OpenVolume,
-  root: FileHandle,
+  root: Handle,
   signal: AbortSignal,
 ): AsyncGenerator<TreeEntry> {
   await using ladder = new Ladder(root, volume.dev);
@@ -64,7 +65,7 @@ async function* tree(
 /** A link's stats come with what it says. */
 type Leaf = { stats: BigIntStats; target: Buffer | undefined };
 
-async function look(directory: FileHandle, name: Buffer): Promise<Leaf | "directory" | undefined> {
+async function look(directory: Handle, name: Buffer): Promise<Leaf | "directory" | undefined> {
   try {
     await using place = await openPlace(directory, name);
     const stats = await place.stat({ bigint: true });
@@ -108,7 +109,7 @@ async function* contentOf(
 
 async function openAgain(layout: Layout, key: VolumeKey, names: readonly Buffer[], path: string) {
   await using volume = await layout.open(key);
-  await using place = await resolve(volume, names, path, { links: "never" });
+  await using place = await hold(volume, names, path, { links: "never" });
   if (!place.found?.stats.isFile())
     throw fault("conflict", path, "is not the file any more that it was");
   return await openContent(place.found.handle);

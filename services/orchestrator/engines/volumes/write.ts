@@ -1,11 +1,12 @@
+import type { BigIntStats } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import type { Admit, FileInfo } from "../volume-store.ts";
 import { fault, isCode } from "./faults.ts";
 import { fill } from "./fill.ts";
 import { infoOf, ownershipOf } from "./info.ts";
-import type { OpenVolume } from "./layout.ts";
 import { pathOf } from "./list.ts";
 import { moveTo } from "./move-to.ts";
+import type { OpenVolume } from "./open-volumes.ts";
 import { parsePath } from "./paths.ts";
 import { type Place, type ResolveOptions, resolve } from "./resolve.ts";
 import { type Staged, stage } from "./staging.ts";
@@ -22,7 +23,7 @@ export async function write(
   const check = (place: Place) => checkReplaceable(place, path);
   await lookAhead(volume, names, path, { links: "follow" }, check);
   await using staged = await stage(volume);
-  const file = await staged.createFile();
+  const file = await staged.createFile(FILE_MODE);
   try {
     await fill(file, content, admit);
     return await putInPlace(volume, names, path, staged, file);
@@ -65,19 +66,26 @@ async function putInPlace(
 ): Promise<FileInfo> {
   await using place = await resolve(volume, names, path, { links: "follow", make: true });
   checkReplaceable(place, path);
-  await takeOver(file, place);
   // From then on a sandbox may change it.
-  const info = infoOf(pathOf(names, place), await file.stat({ bigint: true }));
+  const info = infoOf(pathOf(names, place), await takeOver(file, place));
   if (!info) throw new Error("a file has become something else");
   await moveTo(staged.path, place, path);
   staged.placed();
   return info;
 }
 
-/** Mode and owner of what it replaces; nobody's rights to act as another go over to new content. */
-async function takeOver(file: FileHandle, { found }: Place): Promise<void> {
-  const { mode, uid, gid } = found ? ownershipOf(found.stats) : { mode: FILE_MODE, uid: 0, gid: 0 };
-  const own = ownershipOf(await file.stat({ bigint: true }));
-  if (found && (uid !== own.uid || gid !== own.gid)) await file.chown(uid, gid);
-  await file.chmod(mode & 0o777);
+/**
+ * Mode and owner of what it replaces; nobody's rights to act as another go over to new content.
+ * @returns what the file is then
+ */
+async function takeOver(file: FileHandle, { found }: Place): Promise<BigIntStats> {
+  const stats = await file.stat({ bigint: true });
+  const own = ownershipOf(stats);
+  const { mode, uid, gid } = found ? ownershipOf(found.stats) : { ...own, mode: FILE_MODE };
+  const isAnothers = uid !== own.uid || gid !== own.gid;
+  const isOtherMode = (mode & 0o777) !== own.mode;
+  if (!isAnothers && !isOtherMode) return stats;
+  if (isAnothers) await file.chown(uid, gid);
+  if (isOtherMode) await file.chmod(mode & 0o777);
+  return file.stat({ bigint: true });
 }

@@ -1,38 +1,37 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Answer } from "../http.ts";
+import type { Sending } from "./choices.ts";
 import { digestOf } from "./content.ts";
+import { sendFile } from "./send-file.ts";
 
 /** Calls of file routes as whoever holds the key; none of them throws. */
 export interface FileCalls {
-  put(volumeId: string, path: string, content: Buffer): Promise<Answer>;
+  put(
+    volumeId: string,
+    path: string,
+    content: Buffer,
+    sending: Pick<Sending, "declared" | "breaksAt">,
+  ): Promise<Answer>;
   /** @returns with `digest` where the whole content came */
   get(volumeId: string, path: string): Promise<Answer & { digest?: string }>;
   remove(volumeId: string, path: string, idempotencyKey: string): Promise<Answer>;
 }
 
 const TIMEOUT_MS = 20_000;
-const PIECE = 64 * 1024;
-const PAUSE_MS = 15;
 
 export function filesAs(url: string, key: string): FileCalls {
-  const call = async (
-    method: string,
-    route: string,
-    path: string,
-    init: RequestInit & { duplex?: "half" } = {},
-  ) => {
-    const headers = {
-      authorization: `Bearer ${key}`,
-      "x-msb-file-path": Buffer.from(path).toString("base64url"),
-      ...init.headers,
-    };
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    return fetch(`${url}/v1/volumes/${route}`, { ...init, method, headers, signal });
+  const to = (route: string) => `${url}/v1/volumes/${route}`;
+  const headersOf = (path: string) => ({
+    authorization: `Bearer ${key}`,
+    "x-msb-file-path": Buffer.from(path).toString("base64url"),
+  });
+  const call = (method: string, route: string, path: string, more: Record<string, string> = {}) => {
+    const headers = { ...headersOf(path), ...more };
+    return fetch(to(route), { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS) });
   };
   return {
-    put: (volumeId, path, content) => {
-      const init = { body: slowly(content), duplex: "half" } as const;
-      return answered(call("PUT", `${volumeId}/files/content`, path, init));
+    put: (volumeId, path, content, sending) => {
+      const at = { url: to(`${volumeId}/files/content`), headers: headersOf(path) };
+      return answered(sendFile({ ...at, content, sending }));
     },
     get: async (volumeId, path) => {
       try {
@@ -45,22 +44,10 @@ export function filesAs(url: string, key: string): FileCalls {
       }
     },
     remove: (volumeId, path, idempotencyKey) => {
-      const headers = { "idempotency-key": idempotencyKey };
-      return answered(call("DELETE", `${volumeId}/files`, path, { headers }));
+      const key = { "idempotency-key": idempotencyKey };
+      return answered(call("DELETE", `${volumeId}/files`, path, key));
     },
   };
-}
-
-/** So that something may be killed in the middle of it. */
-async function* pieces(content: Buffer): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < content.length; at += PIECE) {
-    await sleep(PAUSE_MS);
-    yield content.subarray(at, at + PIECE);
-  }
-}
-
-function slowly(content: Buffer): ReadableStream {
-  return ReadableStream.from(pieces(content));
 }
 
 async function answered(response: Promise<Response>): Promise<Answer> {

@@ -5,7 +5,7 @@ import { type ClientOptions, change as changeSandbox } from "../client.ts";
 import type { Answer, Request } from "../http.ts";
 import { emptySlot, type Slot } from "../slots.ts";
 import { fileOf, type KnownVolume, NOTHING } from "./book.ts";
-import { chooseForVolume, type VolumeChoice } from "./choices.ts";
+import { chooseForVolume, type Sending, type VolumeChoice } from "./choices.ts";
 import { contentOf, digestOf } from "./content.ts";
 import type { FileCalls } from "./file-calls.ts";
 import { judgeVolume, type Outcome } from "./judge.ts";
@@ -106,16 +106,17 @@ class Keeper {
   async #put(
     volume: KnownVolume,
     path: string,
-    { size, insists }: { size: number; insists: boolean },
+    { size, insists, ...sending }: Sending & { insists: boolean },
   ): Promise<void> {
     const file = fileOf(volume, path);
     const content = contentOf(`${volume.name} ${path} ${this.#operation}`, size);
     const digest = digestOf(content);
-    // Before it is asked, for it may be found while it is under way.
-    file.may.add(digest);
+    const isWhole = sending.breaksAt === null;
+    // Before it is asked, for it may be found while it is under way. What breaks off is never to be found.
+    if (isWhole) file.may.add(digest);
     while (!this.#options.signal.aborted) {
-      const answer = await this.#pickFiles().put(volume.id ?? "", path, content);
-      const outcome = this.#note("put", volume, path, answer);
+      const answer = await this.#pickFiles().put(volume.id ?? "", path, content, sending);
+      const outcome = this.#note(isWhole ? "put" : "broken put", volume, path, answer);
       if (outcome === "acked") {
         file.may = new Set([digest]);
         return;

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import type { ContainerCreateOptions } from "dockerode";
 import { EngineFailure, type EngineSpec } from "../../engine.ts";
 import type { DockerContext } from "../context.ts";
-import { hasVolumes, isWithin } from "../mounts/plan.ts";
+import { hasDiskImages, hasVolumes, isWithin } from "../mounts/plan.ts";
 import { STAGE } from "../mounts/stage.ts";
 import { gateVolumeName, LABELS } from "../names.ts";
 
@@ -76,7 +76,7 @@ export function needsRules({ policies }: DockerContext, { network }: EngineSpec)
 export async function gateOf(ctx: DockerContext, spec: EngineSpec): Promise<Buffer> {
   if (!hasVolumes(spec)) return await ctx.policies.gate();
   if (needsRules(ctx, spec)) await ctx.policies.gate();
-  return await ctx.mounting.gate();
+  return await ctx.mounting.gate(hasDiskImages(spec));
 }
 
 export function isGated(entrypoint: readonly string[]): boolean {

@@ -6,7 +6,7 @@ import type { HostProcess } from "../gate/held-process.ts";
 import type { Machine } from "../machines.ts";
 import { ANOTHER_FOLDER, isStaged, makeMounts } from "./make-mounts.ts";
 import { type Identity, isSame } from "./places.ts";
-import { hasVolumes, isWithin, planMounts, volumeMounts, volumesOf } from "./plan.ts";
+import { hasVolumes, isWithin, planMounts, sourcedMounts, volumesOf } from "./plan.ts";
 import { fromVolume, locateSources } from "./sources.ts";
 import { STAGE } from "./stage.ts";
 
@@ -20,7 +20,7 @@ export async function volumeDirectories(
 ): Promise<Map<string, string>> {
   const found = new Map<string, string>();
   const { orgId } = allocation;
-  for (const mount of volumeMounts(planMounts(allocation))) {
+  for (const mount of sourcedMounts(planMounts(allocation))) {
     const { volumeId } = mount;
     const find = () => volumesIn(ctx).directory({ orgId, volumeId });
     if (!found.has(volumeId)) found.set(volumeId, await fromVolume(mount, find));

@@ -1,6 +1,9 @@
 import { type FileHandle, rmdir } from "node:fs/promises";
 import { EngineFailure } from "../../engine.ts";
 import type { HostProcess } from "../gate/held-process.ts";
+import { deviceOf, releaseWith } from "./attach-image.ts";
+import { isFstype } from "./file-systems.ts";
+import { mountImage, removeNode } from "./mount-image.ts";
 import { mountIn } from "./mount-program.ts";
 import { type MountEntry, parseMountinfo } from "./mountinfo.ts";
 import {
@@ -13,7 +16,7 @@ import {
   type Place,
   PlaceFault,
 } from "./places.ts";
-import { isWithin, type MountFlags, type PlannedMount, volumesOf } from "./plan.ts";
+import { type DiskMount, isWithin, type MountFlags, type PlannedMount, volumesOf } from "./plan.ts";
 import type { Sources } from "./sources.ts";
 import { STAGE, stageOf } from "./stage.ts";
 
@@ -52,8 +55,9 @@ export async function makeMounts(
     for (const volumeId of volumesOf(plan)) await checkStage(held, volumeId, sources);
     for (const mount of plan)
       await naming(mount, () => make(held, mount, sources, isParent(mount, plan)));
+    // A file system that is read-only as a whole was so from the beginning.
     for (const mount of plan)
-      if (mount.flags.readonly && isParent(mount, plan))
+      if (mount.flags.readonly && mount.kind !== "disk" && isParent(mount, plan))
         await naming(mount, () => seal(held, mount));
     await makeWorkdir(held, plan, workdir);
     for (const mount of plan) await naming(mount, () => verify(held, mount, sources));
@@ -75,6 +79,10 @@ async function naming<T>({ label, guest }: PlannedMount, act: () => Promise<T>):
     if (error instanceof EngineFailure) throw error;
     if (error instanceof PlaceFault)
       throw new EngineFailure(`${label}.guest: ${JSON.stringify(guest)} ${error.message}`);
+    if (isCode(error, "EROFS"))
+      throw new EngineFailure(
+        `${label}.guest: ${JSON.stringify(guest)} is not there, and lies in what is mounted read-only`,
+      );
     throw new EngineFailure(`${label}: could not be mounted at ${guest}: ${messageOf(error)}`);
   }
 }
@@ -105,6 +113,10 @@ async function make(
     await makePoint(held, mount, "directory");
     const options = [...flags, `size=${mount.sizeMib}m`, `mode=${mode.toString(8)}`];
     return await mountIn(held.first, ["-t", "tmpfs", "-o", options.join(), "tmpfs", mount.guest]);
+  }
+  if (mount.kind === "disk") {
+    await makePoint(held, mount, "directory");
+    return await mountImage(held, mount, sources, flagsOf(mount.flags));
   }
   const { kind, path } = sources.of(mount);
   await makePoint(held, mount, kind);
@@ -166,15 +178,36 @@ async function isMade(held: Held, mount: PlannedMount, sources: Sources): Promis
   if (!found) return false;
   if (mount.kind === "volume") return isSame(found.place.identity, sources.of(mount).identity);
   const { type, superOptions } = found.entry;
+  if (mount.kind === "disk") {
+    const device = await deviceOf(found.place.identity, sources.of(mount).identity);
+    return (
+      device?.readonly === mount.flags.readonly &&
+      isFstype(type) &&
+      [null, type].includes(mount.fstype)
+    );
+  }
   return type === "tmpfs" && superOptions.includes(`size=${mount.sizeMib * 1024}k`);
 }
 
 async function verify(held: Held, mount: PlannedMount, sources: Sources): Promise<void> {
-  const { entry } = (await mounted(held, mount.guest)) ?? {};
-  if (!entry || !(await isMade(held, mount, sources)))
+  const found = await mounted(held, mount.guest);
+  if (!found || !(await isMade(held, mount, sources)))
     throw new Error("somebody changed its volume meanwhile");
+  const { entry } = found;
   const missing = flagsOf(mount.flags).find((flag) => !entry.options.includes(flag));
   if (missing !== undefined) throw new Error(`the mount did not become ${missing}`);
+  if (mount.kind === "disk") await verifyImage(mount, found, sources);
+}
+
+async function verifyImage(
+  mount: DiskMount,
+  { place, entry }: { place: Place; entry: MountEntry },
+  sources: Sources,
+): Promise<void> {
+  // So the kernel makes one that it finds at fault.
+  if (!mount.flags.readonly && !entry.superOptions.includes("rw"))
+    throw new Error("its file system can only be read");
+  await releaseWith(place.identity, sources.of(mount).identity);
 }
 
 /** As Docker would have made it, had it made the mounts. */
@@ -200,6 +233,7 @@ async function makeWorkdir(
  * the mount: no program of the sandbox's disk has to be run for it.
  */
 async function clearStage({ first, root }: Held, plan: readonly PlannedMount[]): Promise<void> {
+  await removeNode(root);
   const stage = await openPlace(root, STAGE);
   try {
     for (const volumeId of volumesOf(plan))

@@ -39,6 +39,8 @@ async function statIn(
   path: string,
 ): Promise<DiskFile | undefined> {
   if (mount.kind === "tmpfs") return undefined;
+  // What is in an image shows once the kernel has it mounted.
+  if (mount.kind === "disk") return { path, kind: "file", executable: true };
   try {
     const volume = { orgId, volumeId: mount.volumeId };
     const { kind, mode } = await volumes.files.stat(volume, pathIn(mount, path));

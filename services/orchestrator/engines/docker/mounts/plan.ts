@@ -1,11 +1,25 @@
 import { posix } from "node:path";
 import { type Allocation, EngineFailure, type EngineSpec } from "../../engine.ts";
+import { FSTYPES, isFstype } from "./file-systems.ts";
 
 /** A mount that this engine makes itself, while the machine is held at its gate. */
-export type PlannedMount = VolumeMount | TmpfsMount;
+export type PlannedMount = SourcedMount | TmpfsMount;
 
-export interface VolumeMount extends Planned {
+/** What comes from a volume. */
+export type SourcedMount = VolumeMount | DiskMount;
+
+export interface VolumeMount extends Planned, Sourced {
   kind: "volume";
+}
+
+/** The file system in a file of a volume. */
+export interface DiskMount extends Planned, Sourced {
+  kind: "disk";
+  /** Null: what it is found to be. */
+  fstype: string | null;
+}
+
+interface Sourced {
   /** Such as `mounts[0].name`, for what is wrong with its source. */
   field: string;
   volumeId: string;
@@ -42,7 +56,12 @@ export function isOfKernel(path: string): boolean {
 
 /** Whether something of a volume is mounted. Pure. */
 export function hasVolumes({ mounts }: Pick<EngineSpec, "mounts">): boolean {
-  return mounts.some(({ type }) => type === "named" || type === "bind");
+  return mounts.some(({ type }) => type !== "tmpfs");
+}
+
+/** Pure. */
+export function hasDiskImages({ mounts }: Pick<EngineSpec, "mounts">): boolean {
+  return mounts.some(({ type }) => type === "disk_image");
 }
 
 /** The tmpfs mounts that are left to Docker: beside volumes, which may be their parents, none but the kernel's. Pure. */
@@ -89,7 +108,23 @@ function planMount(
     return { ...common, kind: "tmpfs", sizeMib: tmpfsMib(spec, mount.sizeMib) };
   if (guest === "/" || isOfKernel(guest))
     throw new EngineFailure(`${label}.guest: ${quote(guest)} is not on the sandbox's disk`);
-  return { ...common, kind: "volume", ...sourceOf(allocation, mount, label, flags) };
+  const sourced = sourceOf(allocation, mount, label, flags);
+  if (mount.type !== "disk_image") return { ...common, kind: "volume", ...sourced };
+  const fstype = fstypeOf(mount, label);
+  // Who wrote the image made its devices and owners up.
+  const own = { ...sourced.flags, nosuid: true, nodev: true };
+  return { ...common, kind: "disk", ...sourced, fstype, flags: own };
+}
+
+function fstypeOf(
+  { format = "raw", fstype = null }: EngineSpec["mounts"][number],
+  label: string,
+): string | null {
+  if (format !== "raw")
+    throw new EngineFailure(`${label}.format: ${format} images cannot be mounted on this engine`);
+  if (fstype !== null && !isFstype(fstype))
+    throw new EngineFailure(`${label}.fstype: ${quote(fstype)} is none of ${FSTYPES.join(", ")}`);
+  return fstype;
 }
 
 function sourceOf(
@@ -97,26 +132,25 @@ function sourceOf(
   { type, name, host }: EngineSpec["mounts"][number],
   label: string,
   flags: MountFlags,
-): Pick<VolumeMount, "field" | "volumeId" | "path" | "flags"> {
-  if (type !== "named" && type !== "bind")
-    throw new EngineFailure(`${label}: ${type} mounts cannot be had on this engine`);
-  const field = type === "named" ? `${label}.name` : `${label}.host`;
-  const volume = volumes[type === "named" ? (name ?? "") : ""];
+): Sourced & Pick<Planned, "flags"> {
+  const isNamed = type === "named";
+  const field = isNamed ? `${label}.name` : `${label}.host`;
+  const volume = volumes[isNamed ? (name ?? "") : ""];
   if (!volume)
     throw new EngineFailure(`${field}: there is no volume ${quote(name ?? "")} any more`);
   const { volumeId, full } = volume;
-  const path = type === "named" ? "" : (host ?? "");
+  const path = isNamed ? "" : (host ?? "");
   return { field, volumeId, path, flags: { ...flags, readonly: flags.readonly || full } };
 }
 
 /** Pure. */
-export function volumeMounts(plan: readonly PlannedMount[]): VolumeMount[] {
-  return plan.filter((mount) => mount.kind === "volume");
+export function sourcedMounts(plan: readonly PlannedMount[]): SourcedMount[] {
+  return plan.filter((mount) => mount.kind !== "tmpfs");
 }
 
 /** The volumes of these mounts, each once. Pure. */
 export function volumesOf(plan: readonly PlannedMount[]): string[] {
-  return [...new Set(volumeMounts(plan).map(({ volumeId }) => volumeId))];
+  return [...new Set(sourcedMounts(plan).map(({ volumeId }) => volumeId))];
 }
 
 function quote(text: string): string {

@@ -6,8 +6,8 @@ import { locateSources } from "./sources.ts";
 import { stagedMount } from "./stage.ts";
 
 /** A volume of nobody's, which stays: others may be rehearsing too. */
-const NOBODY = "00000000-0000-0000-0000-000000000000";
-const PROBE = { orgId: NOBODY, volumeId: NOBODY };
+export const NOBODY = "00000000-0000-0000-0000-000000000000";
+export const PROBE = { orgId: NOBODY, volumeId: NOBODY };
 const INSIDE = "inside";
 const ALL: MountFlags = { readonly: true, noexec: true, nosuid: true, nodev: true };
 const NONE: MountFlags = { readonly: false, noexec: false, nosuid: false, nodev: false };

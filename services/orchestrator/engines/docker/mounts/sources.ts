@@ -1,15 +1,20 @@
 import { type FileHandle, readlink } from "node:fs/promises";
+import { resolve } from "node:path";
 import { EngineFailure } from "../../engine.ts";
 import { FileFault } from "../../volume-store.ts";
 import type { DirectoryVolumes, Located } from "../../volumes/directory-volumes.ts";
 import { describePlace, type Identity } from "./places.ts";
-import { type PlannedMount, type VolumeMount, volumeMounts } from "./plan.ts";
+import { type DiskMount, type PlannedMount, type SourcedMount, sourcedMounts } from "./plan.ts";
 
 /** What is to be mounted, looked up in the volumes themselves. */
 export interface Sources {
-  of(mount: VolumeMount): Source;
+  of(mount: SourcedMount): Source;
   /** The root of a volume. */
   root(volumeId: string): Source;
+  /** The folder that all volumes lie in, without links. */
+  home(mount: DiskMount): string;
+  /** See DirectoryVolumes.withSecondName. */
+  withName<T>(mount: DiskMount, act: (path: string) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -37,19 +42,33 @@ export async function locateSources(
     const { handle, kind } = await volumes.locate({ orgId, volumeId }, path);
     held.push(handle);
     const at = await readlink(`/proc/self/fd/${handle.fd}`);
-    return { kind, identity: (await describePlace(handle)).identity, at };
+    return { kind, identity: (await describePlace(handle)).identity, at, handle };
   };
   try {
     const roots = new Map<string, Source & { at: string }>();
-    const found = new Map<VolumeMount, Source>();
-    for (const mount of volumeMounts(plan)) {
+    const found = new Map<SourcedMount, Source & { handle: FileHandle }>();
+    for (const mount of sourcedMounts(plan)) {
       const { volumeId, path } = mount;
       const root = roots.get(volumeId) ?? (await fromVolume(mount, () => locate(volumeId, "")));
       roots.set(volumeId, { ...root, path: "" });
       const { at, ...source } = await fromVolume(mount, () => locate(volumeId, path));
+      if (mount.kind === "disk" && source.kind !== "file")
+        throw new EngineFailure(`${mount.field}: ${JSON.stringify(path)} is no file`);
       found.set(mount, { ...source, path: pathIn(at, root.at, mount) });
     }
-    return { of: (mount) => known(found, mount), root: (id) => known(roots, id), close };
+    return {
+      of: (mount) => known(found, mount),
+      root: (id) => known(roots, id),
+      // <home>/<organization>/<volume>/files
+      home: ({ volumeId }) => resolve(known(roots, volumeId).at, "../../.."),
+      withName: (mount, act) => {
+        const { volumeId } = mount;
+        const ask = () =>
+          volumes.withSecondName({ orgId, volumeId }, known(found, mount).handle, act);
+        return fromVolume(mount, ask);
+      },
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
@@ -58,7 +77,7 @@ export async function locateSources(
 
 /** @throws EngineFailure naming the field, for what its volume refuses */
 export async function fromVolume<T>(
-  { field, guest }: VolumeMount,
+  { field, guest }: SourcedMount,
   ask: () => Promise<T>,
 ): Promise<T> {
   try {
@@ -69,7 +88,7 @@ export async function fromVolume<T>(
   }
 }
 
-function pathIn(at: string, root: string, { field }: VolumeMount): string {
+function pathIn(at: string, root: string, { field }: SourcedMount): string {
   if (at === root) return "";
   if (at.startsWith(`${root}/`)) return at.slice(root.length);
   throw new EngineFailure(`${field}: was moved or removed while it was mounted`);
