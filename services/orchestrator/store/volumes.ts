@@ -118,8 +118,7 @@ export async function listToMeasure(database: Database, query: MeasureQuery): Pr
        ${first(`measured_at < ${ago("$5")}`)}
        UNION
        -- The clock was set back.
-       SELECT id, org_id, measured_at FROM sandbox.volumes
-       WHERE deleted_at IS NULL AND measured_at > clock_timestamp() AND id <> ALL($3::uuid[])
+       ${first("measured_at > now()")}
        UNION
        SELECT v.id, v.org_id, v.measured_at FROM orchestrator.volume_changes c JOIN sandbox.volumes v ON v.id = c.volume_id
        WHERE v.deleted_at IS NULL AND v.measured_at <= c.until AND v.measured_at < ${ago("$4")} AND v.id <> ALL($3::uuid[])

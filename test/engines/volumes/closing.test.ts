@@ -2,7 +2,8 @@ import { mkdir, open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { Layout, type OpenVolume } from "../../../services/orchestrator/engines/volumes/layout.ts";
+import { Layout } from "../../../services/orchestrator/engines/volumes/layout.ts";
+import type { OpenVolume } from "../../../services/orchestrator/engines/volumes/open-volumes.ts";
 import { remove } from "../../../services/orchestrator/engines/volumes/remove.ts";
 import { createVolume, never } from "./support.ts";
 
