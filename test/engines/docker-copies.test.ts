@@ -86,7 +86,9 @@ describeWithDocker("docker engine: what is copied from the host volume", ({ host
     ];
     const one = sandbox([], {}, { patches });
     await start(one);
-    expect(await sh(one, "cat /etc/f /bin/id; ls /etc/passwd")).toMatch(/^ff.*No such file/);
+    expect(await sh(one, "exec 2>&1; cat /etc/f /bin/id; ls /etc/passwd")).toMatch(
+      /^ff.*No such file/,
+    );
   });
 
   it("names the source that is not there, or is something else", async () => {

@@ -69,7 +69,7 @@ describeWithDocker("disk images of the whole program on Docker", ({ host }) => {
       last_failure_message: expect.stringMatching(/^mounts\[0\]\.host: .* mounted already/),
     });
     await program.api("POST", `/v1/sandboxes/${writer.body.id}/stop?wait_for=stopped`);
-    const reader = await run(program, "cat /disk/f; echo x >/disk/f", [
+    const reader = await run(program, "exec 2>&1; cat /disk/f; echo x >/disk/f", [
       { ...disk, options: { readonly: true } },
     ]);
     expect(reader.body).toMatchObject({ status: "running", last_failure_message: null });
