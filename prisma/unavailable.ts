@@ -2,8 +2,8 @@ import { ServiceError } from "../runtime/errors.ts";
 import { dig } from "./dig.ts";
 
 // Connection exceptions, a server that only reads for now (as one that stands by for another does), too many
-// connections, a statement that took too long, and a server that shuts down or starts up.
-const SQLSTATE = /^(?:08...|25006|53300|57014|57P0[123])$/;
+// connections, a row that stayed locked, a statement that took too long, and a server that shuts down or starts up.
+const SQLSTATE = /^(?:08...|25006|53300|55P03|57014|57P0[123])$/;
 const SYSTEM = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "ETIMEDOUT"]);
 const KINDS = new Set([
   "DatabaseNotReachable",

@@ -19,6 +19,7 @@ export interface Config {
   dataDir: string;
   /** A `postgresql://` URL; undefined: the program runs its own under `dataDir`. */
   databaseUrl: string | undefined;
+  database: DatabaseConfig;
   log: { level: LogLevel };
   gateway: GatewayConfig;
   rpc: RpcConfig;
@@ -32,6 +33,13 @@ export interface Config {
   secretsKey: Buffer | undefined;
   /** How long a stop lets work under way finish. */
   drainTimeoutSecs: number;
+}
+
+export interface DatabaseConfig {
+  /** Most connections that this process holds. */
+  poolSize: number;
+  /** Most statements that wait for one. */
+  queueSize: number;
 }
 
 export interface GatewayConfig {
@@ -62,6 +70,8 @@ export interface RpcConfig {
   port: number | undefined;
   /** Where a role that runs alone finds the others, such as `http://127.0.0.1:9091`. */
   urls: Record<"sandbox" | "orchestrator" | "organization" | "billing", string | undefined>;
+  /** Most calls to one other service that are under way at once; as many streams may be open. */
+  callsMax: number;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
 }
@@ -121,6 +131,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const config: Config = {
     dataDir,
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
+    database: {
+      poolSize: read.integer("DATABASE_POOL", 1, 1_000) ?? 10,
+      queueSize: read.integer("DATABASE_QUEUE", 0, 100_000) ?? 2_000,
+    },
     log: { level: read.choice("LOG_LEVEL", LOG_LEVELS, "info") },
     gateway: {
       host: host(read, "HOST"),
@@ -143,6 +157,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         organization: read.url("ORGANIZATION_URL", ["http:", "https:"]),
         billing: read.url("BILLING_URL", ["http:", "https:"]),
       },
+      callsMax: read.integer("RPC_CALLS_MAX", 1, 2_000) ?? 2_000,
       serviceToken: read.match(
         "SERVICE_TOKEN",
         (text) => /^[\x21-\x7e]{16,}$/.test(text),
