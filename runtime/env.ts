@@ -23,6 +23,7 @@ export interface Config {
   log: { level: LogLevel };
   gateway: GatewayConfig;
   rpc: RpcConfig;
+  admin: AdminConfig;
   engine: EngineConfig;
   orchestrator: OrchestratorConfig;
   organization: OrganizationConfig;
@@ -74,6 +75,12 @@ export interface RpcConfig {
   callsMax: number;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
+}
+
+export interface AdminConfig {
+  host: string;
+  /** 0: any free one; undefined: off. */
+  port: number | undefined;
 }
 
 export interface EngineConfig {
@@ -164,6 +171,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         "at least 16 printable ASCII characters",
       ),
     },
+    admin: { host: host(read, "ADMIN_HOST"), port: read.integer("ADMIN_PORT", 0, 65_535) },
     engine: {
       volumesDir: resolve(read.text("VOLUMES_DIR") ?? join(dataDir, "volumes")),
       choice: read.choice("ENGINE", ENGINE_CHOICES, "auto"),
