@@ -7,6 +7,7 @@ import {
 import type { Config } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
+import type { RemoteNumbers } from "../runtime/rpc/guard.ts";
 import type { RoleOptions } from "./roles.ts";
 import { provideToken } from "./rpc.ts";
 
@@ -18,6 +19,8 @@ export interface Remote<S extends DescService> {
   /** Another service that the same process serves. */
   beside<T extends DescService>(service: T): Client<T>;
   health: Client<typeof Health>;
+  /** What is under way to that process now. */
+  numbers(): RemoteNumbers;
 }
 
 const HEALTH_TIMEOUT_MS = 2_000;
@@ -27,7 +30,7 @@ const HEALTH_TIMEOUT_MS = 2_000;
  * @throws StartupError where there is no URL
  */
 export async function provideRemote<S extends DescService>(
-  { config, lifecycle }: RoleOptions,
+  { config, log, lifecycle }: RoleOptions,
   name: Name,
   service: S,
 ): Promise<Remote<S>> {
@@ -35,13 +38,26 @@ export async function provideRemote<S extends DescService>(
   const baseUrl = config.rpc.urls[name] ?? "";
   const token = await provideToken(config);
   const transport = await lifecycle.start(`connection to the ${name} service`, {
-    start: () => createRemoteTransport({ baseUrl, token }),
+    start: () =>
+      createRemoteTransport({
+        baseUrl,
+        token,
+        guard: {
+          callsMax: config.rpc.callsMax,
+          streamsMax: config.rpc.callsMax,
+          onChange: (open) =>
+            open
+              ? log.warn(`the ${name} service does not answer: calls to it fail at once`)
+              : log.info(`the ${name} service answers again`),
+        },
+      }),
     end: (connected) => connected.close(),
   });
   return {
     client: createClient(service, transport),
     beside: (other) => createClient(other, transport),
     health: createClient(Health, transport),
+    numbers: transport.numbers,
   };
 }
 

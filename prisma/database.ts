@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { PrismaPg } from "@prisma/adapter-pg";
 import { makeTypedQueryFactory, type TypedSql } from "@prisma/client/runtime/client";
+import { forAll } from "../runtime/current-call.ts";
 import { PrismaClient } from "./client/client.ts";
 import { dig } from "./dig.ts";
 import { BoundedPool, type PoolNumbers } from "./pool.ts";
-import { forAll } from "../runtime/current-call.ts";
 import { asUnavailable } from "./unavailable.ts";
 
 /**

@@ -62,13 +62,14 @@ export class BoundedPool extends pg.Pool {
   // `query` of the base class comes here too, with a callback.
   override connect(): Promise<pg.PoolClient>;
   override connect(callback: ConnectCallback): void;
-  override connect(callback?: ConnectCallback): Promise<pg.PoolClient> | void {
+  override connect(callback?: ConnectCallback): Promise<pg.PoolClient> | undefined {
     const connected = this.#connect();
     if (!callback) return connected;
     connected.then(
       (client) => callback(undefined, client, client.release),
       (error: Error) => callback(error, undefined, () => undefined),
     );
+    return undefined;
   }
 
   async #connect(): Promise<pg.PoolClient> {

@@ -13,7 +13,7 @@ const KINDS = new Set([
 ]);
 // What `pg` and its pool throw without a code.
 const MESSAGES =
-  /^(?:Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+  /^(?:Connection terminated|Query read timeout|timeout exceeded when trying to connect|Cannot use a pool after calling end|Client has encountered a connection error)/;
 
 /** The error as it is, or as SERVICE_UNAVAILABLE where the database was not there to answer. */
 export function asUnavailable(error: unknown): unknown {

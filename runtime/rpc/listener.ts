@@ -14,7 +14,7 @@ const PING_INTERVAL_MS = 30_000;
 const HTTP2_OPTIONS = {
   // Large creates in flight at once; the default of 10 would refuse new calls meanwhile.
   maxSessionMemory: 128,
-  settings: { maxConcurrentStreams: 1_024, initialWindowSize: 1024 * 1024 },
+  settings: { maxConcurrentStreams: 4_096, initialWindowSize: 1024 * 1024 },
 };
 
 /** A listening port that speaks HTTP/1.1 and HTTP/2 without TLS. */
