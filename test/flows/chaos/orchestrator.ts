@@ -1,4 +1,5 @@
 // The orchestrator role with the engine of an engine host: orchestrator.ts <socket>
+import { Needs } from "../../../app/readiness.ts";
 import { startOrchestratorRole } from "../../../app/roles/orchestrator.ts";
 import { readConfig } from "../../../runtime/env.ts";
 import { Lifecycle, onSignals } from "../../../runtime/lifecycle.ts";
@@ -18,13 +19,14 @@ onSignals(
   () => void end(0),
   () => lifecycle.force(),
 );
+const needs = new Needs(lifecycle);
 const onCrash = () => void end(1);
 const engine = {
   ...createRemoteEngine(socket),
   volumes: createDirectoryVolumes({ root: config.engine.volumesDir }),
 };
 try {
-  await startOrchestratorRole({ config, log, lifecycle, onCrash }, async () => ({
+  await startOrchestratorRole({ config, log, lifecycle, onCrash, needs }, async () => ({
     engine,
     why: "an engine host of its own",
     network: undefined,
