@@ -64,10 +64,6 @@ export const METRICS = {
     "sandgate_reconcile_last_success_timestamp_seconds",
     "When rows and machines were last compared, by the leader.",
   ),
-  observeDuration: histogram(
-    "sandgate_reconcile_duration_seconds",
-    "What a comparison of rows and machines took.",
-  ),
   tasks: gauge("sandgate_orchestrator_tasks", "Sandboxes that are being worked on.", ["kind"]),
   engineCalls: counter(
     "sandgate_engine_calls_total",

@@ -1,6 +1,12 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Definition } from "./define.ts";
 
+// They look at every connection, and gauges that end in `_total` are no OpenMetrics.
+const UNWANTED = ["resources", "handles", "requests"].flatMap((of) => [
+  `nodejs_active_${of}`,
+  `nodejs_active_${of}_total`,
+]);
+
 type LabelsOf<L extends string> = Record<L, string>;
 
 /** Writes one value of a gauge down. */
@@ -49,6 +55,7 @@ export class Metrics {
   /** The process's own: CPU, memory, garbage collection, event loop. */
   countProcess(): void {
     collectDefaultMetrics({ register: this.#registry });
+    for (const name of UNWANTED) this.#registry.removeSingleMetric(name);
   }
 
   /** All of it, in Prometheus' text format. */
