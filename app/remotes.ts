@@ -6,8 +6,9 @@ import {
 } from "../proto/gen/grpc/health/v1/health_pb.ts";
 import type { Config } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
+import { countClientCalls } from "../runtime/metrics/rpc.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
-import type { RemoteNumbers } from "../runtime/rpc/guard.ts";
+import type { GuardOptions, RemoteNumbers } from "../runtime/rpc/guard.ts";
 import type { RoleOptions } from "./roles.ts";
 import { provideToken } from "./rpc.ts";
 
@@ -30,10 +31,11 @@ const HEALTH_TIMEOUT_MS = 2_000;
  * @throws StartupError where there is no URL
  */
 export async function provideRemote<S extends DescService>(
-  { config, log, lifecycle }: RoleOptions,
+  options: RoleOptions,
   name: Name,
   service: S,
 ): Promise<Remote<S>> {
+  const { config, lifecycle, metrics } = options;
   requireUrls(config, [name]);
   const baseUrl = config.rpc.urls[name] ?? "";
   const token = await provideToken(config);
@@ -42,14 +44,8 @@ export async function provideRemote<S extends DescService>(
       createRemoteTransport({
         baseUrl,
         token,
-        guard: {
-          callsMax: config.rpc.callsMax,
-          streamsMax: config.rpc.callsMax,
-          onChange: (open) =>
-            open
-              ? log.warn(`the ${name} service does not answer: calls to it fail at once`)
-              : log.info(`the ${name} service answers again`),
-        },
+        interceptors: [countClientCalls(metrics)],
+        guard: guardOf(name, options),
       }),
     end: (connected) => connected.close(),
   });
@@ -59,6 +55,15 @@ export async function provideRemote<S extends DescService>(
     health: createClient(Health, transport),
     numbers: transport.numbers,
   };
+}
+
+function guardOf(name: Name, { config, log }: RoleOptions): GuardOptions {
+  const most = config.rpc.callsMax;
+  const onChange = (open: boolean) => {
+    if (open) log.warn(`the ${name} service does not answer: calls to it fail at once`);
+    else log.info(`the ${name} service answers again`);
+  };
+  return { callsMax: most, streamsMax: most, onChange };
 }
 
 /** @throws StartupError naming every variable that is missing */
