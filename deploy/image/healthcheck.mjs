@@ -1,28 +1,28 @@
-// Whether the program in this container lives (/healthz) or can serve (/readyz): asks its admin port, or
-// the gateway's own where there is no admin port. Plain JavaScript: it starts every few seconds.
+// Asks the admin port of the program in this container whether it lives (/healthz) or can serve (/readyz). Plain
+// JavaScript, and nothing but Node: it starts every few seconds.
 import { request } from "node:http";
 
 const LIMIT_MS = 4_000;
-const { ADMIN_HOST, ADMIN_PORT, HOST, PORT } = process.env;
+const ANY_TO_OWN = { "0.0.0.0": "127.0.0.1", "::": "::1" };
 
-const { hostname, port } = ADMIN_PORT
-  ? { hostname: reachable(ADMIN_HOST), port: ADMIN_PORT }
-  : { hostname: reachable(HOST), port: PORT || "8080" };
+const { ADMIN_HOST: host = "127.0.0.1", ADMIN_PORT: port } = process.env;
 const path = process.argv[2] ?? "/healthz";
 
-const asked = request({ hostname, port, path, timeout: LIMIT_MS }, (answer) => {
-  answer.pipe(process.stdout);
-  process.exitCode = answer.statusCode === 200 ? 0 : 1;
-});
-asked.on("timeout", () => asked.destroy(new Error(`no answer within ${LIMIT_MS} ms`)));
-asked.on("error", ({ message }) => {
-  console.error(`${hostname}:${port}${path}: ${message}`);
+function fail(message) {
+  console.error(message);
   process.exitCode = 1;
-});
-asked.end();
-
-/** Where a listener on `host` is reached from here. */
-function reachable(host) {
-  if (!host || host === "0.0.0.0") return "127.0.0.1";
-  return host === "::" ? "::1" : host;
 }
+
+function ask() {
+  const asked = request({ hostname: ANY_TO_OWN[host] ?? host, port, path, timeout: LIMIT_MS });
+  asked.on("response", (answer) => {
+    answer.pipe(process.stdout);
+    if (answer.statusCode !== 200) process.exitCode = 1;
+  });
+  asked.on("timeout", () => asked.destroy(new Error(`no answer within ${LIMIT_MS} ms`)));
+  asked.on("error", ({ message }) => fail(`${path} of port ${port}: ${message}`));
+  asked.end();
+}
+
+if (port) ask();
+else fail("ADMIN_PORT is not set: there is nothing to ask");

@@ -1,21 +1,15 @@
 #!/bin/sh
 # Makes the images that the Dockerfile builds on, under their names, where no image registry can be reached: from
 # Debian's packages (mmdebstrap) and npm's packages of Node and npm. Needs root, mmdebstrap, docker and npm.
-# POSTGRES=1 also makes one for the name `postgres` of the compose file, from Debian's postgresql.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 named() { sed -n "s/^ARG $1=//p" "$here/Dockerfile"; }
 
-debian() { # <tar> <packages>
-  mmdebstrap --quiet --variant=minbase --mode=root ${2:+--include="$2"} \
-    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-    --dpkgopt='path-exclude=/usr/share/locale/*' bookworm "$1"
-}
-
-debian "$work/debian.tar" ""
+mmdebstrap --quiet --variant=minbase --mode=root --dpkgopt='path-exclude=/usr/share/doc/*' \
+  --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
+  --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*' bookworm "$work/debian.tar"
 docker import "$work/debian.tar" "$(named DEBIAN_IMAGE)"
 
 # Node as the official image has it: node and npm in /usr/local; with the authorities that this machine trusts, one of
@@ -40,6 +34,3 @@ ENV NODE_EXTRA_CA_CERTS=/usr/local/authorities.crt
 CMD ["node"]
 EOF
 docker build --quiet -t "$node_image" "$work"
-
-[ "${POSTGRES:-}" = 1 ] || exit 0
-exec "$root/deploy/image/local-postgres.sh" "$work/debian.tar"
