@@ -6,6 +6,7 @@ import {
 } from "../proto/gen/grpc/health/v1/health_pb.ts";
 import type { Config } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
+import { countClientCalls } from "../runtime/metrics/rpc.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
 import type { RoleOptions } from "./roles.ts";
 import { provideToken } from "./rpc.ts";
@@ -32,13 +33,14 @@ export async function provideRemote<S extends DescService>(
   name: Name,
   service: S,
 ): Promise<Remote<S>> {
-  const { config, lifecycle } = options;
+  const { config, lifecycle, metrics } = options;
   requireUrls(config, [name]);
   const baseUrl = config.rpc.urls[name] ?? "";
   const tls = await provideTls(options);
   const token = await provideToken(config);
   const transport = await lifecycle.start(`connection to the ${name} service`, {
-    start: () => createRemoteTransport({ baseUrl, token, tls }),
+    start: () =>
+      createRemoteTransport({ baseUrl, token, tls, interceptors: [countClientCalls(metrics)] }),
     end: (connected) => connected.close(),
   });
   return {

@@ -4,6 +4,8 @@ import { keepSecretFile } from "../runtime/data-dir.ts";
 import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
+import type { Metrics } from "../runtime/metrics/metrics.ts";
+import { countServerCalls } from "../runtime/metrics/rpc.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
 import { refuseExposure } from "./exposure.ts";
@@ -16,6 +18,7 @@ interface RpcOptions {
   config: Config;
   log: Logger;
   lifecycle: Lifecycle;
+  metrics: Metrics;
   routes: Routes;
   ready: () => Promise<boolean>;
 }
@@ -26,15 +29,16 @@ interface RpcOptions {
  * @throws StartupError where the port, the token or the certificate cannot be had, or anybody could call
  */
 export async function startRpc(options: RpcOptions): Promise<string | undefined> {
-  const { config, log, lifecycle, routes, ready } = options;
+  const { config, log, lifecycle, metrics, routes, ready } = options;
   const { host, port } = config.rpc;
   if (port === undefined) return undefined;
   await refuseExposure(config.rpc, log);
   const tls = await provideTls(options);
   const tokens = [await provideToken(config), config.rpc.previousServiceToken ?? []].flat();
   const graceMs = config.drainTimeoutSecs * 1_000 * CALLS_SHARE;
+  const interceptors = [countServerCalls(metrics)];
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host, port, routes, tokens, tls, ready, log, graceMs }),
+    start: () => listenRpc({ host, port, routes, tokens, tls, ready, log, graceMs, interceptors }),
     end: (listening) => listening.close(),
   });
   return `${host}:${server.port}`;

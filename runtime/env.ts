@@ -23,6 +23,7 @@ export interface Config {
   log: { level: LogLevel };
   gateway: GatewayConfig;
   rpc: RpcConfig;
+  admin: AdminConfig;
   engine: EngineConfig;
   orchestrator: OrchestratorConfig;
   organization: OrganizationConfig;
@@ -71,6 +72,12 @@ export interface RpcConfig {
   previousServiceToken: string | undefined;
   /** What services prove themselves by to each other; undefined: by the token alone. */
   tls: TlsFiles | undefined;
+}
+
+export interface AdminConfig {
+  host: string;
+  /** 0: any free one; undefined: off. */
+  port: number | undefined;
 }
 
 export interface EngineConfig {
@@ -155,6 +162,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       previousServiceToken: token(read, "SERVICE_TOKEN_PREVIOUS"),
       tls: read.tlsFiles("TLS", ["CERT", "KEY", "CA"]),
     },
+    admin: { host: host(read, "ADMIN_HOST"), port: read.integer("ADMIN_PORT", 0, 65_535) },
     engine: {
       volumesDir: resolve(read.text("VOLUMES_DIR") ?? join(dataDir, "volumes")),
       choice: read.choice("ENGINE", ENGINE_CHOICES, "auto"),

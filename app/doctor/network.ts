@@ -6,7 +6,7 @@ import type { Config } from "../../runtime/env.ts";
 import { inTime } from "../../runtime/in-time.ts";
 import { createRemoteTransport } from "../../runtime/rpc/client.ts";
 import { readTls } from "../../runtime/tls/certificate.ts";
-import { urlOf } from "../gateway.ts";
+import { urlOf } from "../listen.ts";
 import { findToken } from "../operator.ts";
 import { isServing } from "../remotes.ts";
 import { refusePlain } from "../tls.ts";
