@@ -60,7 +60,7 @@ test("a command without a token is let in by its certificate alone", async () =>
   const refused = await list(organizationUrl, others.issue("operator"));
   others.remove();
   expect(refused.code).toBe(1);
-  expect(refused.stderr).toContain("UNAUTHENTICATED");
+  expect(refused.stderr).toContain("SERVICE_TOKEN_REFUSED");
   const without = await list(organizationUrl);
   expect(without.stderr).toContain("There is no service token");
 });
