@@ -4,6 +4,7 @@ import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { FastifyInstance } from "fastify";
+import { BACKLOG } from "../backlog.ts";
 import { StartupError } from "../errors.ts";
 import type { WatchedTls } from "../tls/watched.ts";
 import { widen } from "./windows.ts";
@@ -153,7 +154,7 @@ function listening(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = ({ message }: Error) =>
       reject(new StartupError(`Cannot listen for RPC on ${host}:${port}: ${message}.`));
-    server.once("error", onError).listen(port, host, () => {
+    server.once("error", onError).listen({ port, host, backlog: BACKLOG }, () => {
       server.off("error", onError);
       resolve();
     });
