@@ -8,6 +8,7 @@ import type { Metrics } from "../runtime/metrics/metrics.ts";
 import { countServerCalls } from "../runtime/metrics/rpc.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
+import { traceServerCall } from "../runtime/tracing/rpc.ts";
 
 /** Of the time to drain, what calls under way may take; the rest is for what ends after them. */
 const CALLS_SHARE = 0.7;
@@ -32,7 +33,7 @@ export async function startRpc(options: RpcOptions): Promise<string | undefined>
   if (port === undefined) return undefined;
   const token = await provideToken(config);
   const graceMs = config.drainTimeoutSecs * 1_000 * CALLS_SHARE;
-  const interceptors = [countServerCalls(metrics)];
+  const interceptors = [traceServerCall, countServerCalls(metrics)];
   const server = await lifecycle.start("RPC port", {
     start: () => listenRpc({ host, port, routes, token, ready, log, graceMs, interceptors }),
     end: (listening) => listening.close(),

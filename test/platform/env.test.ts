@@ -8,13 +8,15 @@ test("the defaults are those of the README", () => {
   expect(readConfig({})).toEqual({
     dataDir: resolve("data"),
     databaseUrl: undefined,
-    log: { level: "info" },
+    log: { level: "info", format: "auto" },
+    tracing: undefined,
     gateway: {
       host: "127.0.0.1",
       port: 8080,
       corsOrigins: [],
       waitsMax: 10_000,
       rateLimit: { perSecond: 1_000, burst: 2_000, redisUrl: undefined },
+      logRequests: false,
       trustedProxies: [],
     },
     rpc: {

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import { createLogger } from "../../runtime/log.ts";
 
-function capture(level: "info" | "warn") {
+function capture(level: "info" | "warn", role = "gateway") {
   const lines: Record<string, unknown>[] = [];
-  const log = createLogger(level, { write: (line) => lines.push(JSON.parse(line)) });
+  const log = createLogger({ level, format: "json" }, role, {
+    write: (line: string) => lines.push(JSON.parse(line)),
+  });
   return { log, lines };
 }
 
@@ -11,7 +13,14 @@ test("a line is a JSON object with its fields, and its time in RFC 3339", () => 
   const { log, lines } = capture("info");
   log.child({ request_id: "r1" }).info({ org_id: "o1" }, "hello");
   expect(lines).toEqual([
-    { level: 30, time: expect.stringMatching(/Z$/), request_id: "r1", org_id: "o1", msg: "hello" },
+    {
+      level: "info",
+      time: expect.stringMatching(/Z$/),
+      role: "gateway",
+      request_id: "r1",
+      org_id: "o1",
+      msg: "hello",
+    },
   ]);
 });
 
