@@ -6,6 +6,8 @@ import { readTracing, type TracingConfig } from "./tracing/env.ts";
 
 export type { TracingConfig };
 
+import type { TlsFiles } from "./tls/certificate.ts";
+
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
@@ -61,6 +63,8 @@ export interface GatewayConfig {
   logRequests: boolean;
   /** Addresses and networks whose `X-Forwarded-For` is believed; empty: nobody's. */
   trustedProxies: string[];
+  /** What the public port speaks TLS with; undefined: it speaks none. */
+  https: TlsFiles | undefined;
 }
 
 export interface RateLimitConfig {
@@ -80,6 +84,10 @@ export interface RpcConfig {
   urls: Record<"sandbox" | "orchestrator" | "organization" | "billing", string | undefined>;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
+  /** What callers may still send while a new token is brought to all. */
+  previousServiceToken: string | undefined;
+  /** What services prove themselves by to each other; undefined: by the token alone. */
+  tls: TlsFiles | undefined;
 }
 
 export interface AdminConfig {
@@ -160,6 +168,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       },
       logRequests: read.choice("LOG_REQUESTS", ["off", "on"], "off") === "on",
       trustedProxies: read.addresses("TRUSTED_PROXIES"),
+      https: read.tlsFiles("HTTPS", ["CERT", "KEY"]),
     },
     rpc: {
       host: host(read, "RPC_HOST"),
@@ -170,11 +179,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         organization: read.url("ORGANIZATION_URL", ["http:", "https:"]),
         billing: read.url("BILLING_URL", ["http:", "https:"]),
       },
-      serviceToken: read.match(
-        "SERVICE_TOKEN",
-        (text) => /^[\x21-\x7e]{16,}$/.test(text),
-        "at least 16 printable ASCII characters",
-      ),
+      serviceToken: token(read, "SERVICE_TOKEN"),
+      previousServiceToken: token(read, "SERVICE_TOKEN_PREVIOUS"),
+      tls: read.tlsFiles("TLS", ["CERT", "KEY", "CA"]),
     },
     admin: { host: host(read, "ADMIN_HOST"), port: read.integer("ADMIN_PORT", 0, 65_535) },
     engine: {
@@ -215,4 +222,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 function host(read: EnvReader, name: string): string {
   const isHost = (text: string) => /^[\w.:-]+$/.test(text);
   return read.match(name, isHost, "a host name or an IP address") ?? "127.0.0.1";
+}
+
+function token(read: EnvReader, name: string): string | undefined {
+  const isToken = (text: string) => /^[\x21-\x7e]{16,}$/.test(text);
+  return read.match(name, isToken, "at least 16 printable ASCII characters");
 }
