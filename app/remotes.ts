@@ -9,6 +9,7 @@ import { StartupError } from "../runtime/errors.ts";
 import { countClientCalls } from "../runtime/metrics/rpc.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
 import type { GuardOptions, RemoteNumbers } from "../runtime/rpc/guard.ts";
+import { traceClientCall } from "../runtime/tracing/rpc.ts";
 import type { RoleOptions } from "./roles.ts";
 import { provideToken } from "./rpc.ts";
 import { provideTls, refusePlain } from "./tls.ts";
@@ -47,7 +48,7 @@ export async function provideRemote<S extends DescService>(
         baseUrl,
         token,
         tls,
-        interceptors: [countClientCalls(metrics)],
+        interceptors: [traceClientCall, countClientCalls(metrics)],
         guard: guardOf(name, options),
       }),
     end: (connected) => connected.close(),
