@@ -13,7 +13,7 @@ describe.each(SHAPES)("requests of every kind, shape %s", (shape) => {
   beforeAll(async () => {
     database = await createTestDatabase();
     target = await startTarget(shape, database.url);
-  });
+  }, 120_000);
   afterAll(async () => {
     await target.close();
     await database.close();
