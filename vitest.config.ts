@@ -6,7 +6,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
     testTimeout: 30_000,
-    hookTimeout: 60_000,
+    hookTimeout: 120_000,
     // Most files wait for other processes most of the time, so two share a small machine well.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     // How long something takes is no test's matter.

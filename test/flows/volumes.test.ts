@@ -6,12 +6,10 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { comeTrue } from "../support/come-true.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { createDeployment, type Deployment } from "../support/deployment.ts";
-import { type Api, apiOf, image, type Program, startProgram } from "../support/program.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Api, image, type Program } from "../support/program.ts";
 import { installSdk } from "../support/sdk.ts";
+import { inBothShapes } from "../support/shapes.ts";
 
 const run = promisify(execFile);
 const SIZE = 24 * 1024 * 1024;
@@ -155,13 +153,13 @@ function filesHold(user: () => User, folder: () => string): void {
   }, 120_000);
 }
 
-describe("the whole program", () => {
+inBothShapes("volumes", (startProgram) => {
   let program: Program;
   let folder: string;
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "sandgate-files-"));
     program = await startProgram();
-  }, 60_000);
+  }, 120_000);
   afterAll(async () => {
     await program.close();
     await rm(folder, { recursive: true });
@@ -354,29 +352,3 @@ await handle.remove();
 seen.gone = await code(Volume.get("from-sdk"));
 console.log(JSON.stringify(seen));
 `;
-
-describe("every role in a process of its own", () => {
-  let database: TestDatabase;
-  let deployment: Deployment;
-  let folder: string;
-  let user: User;
-  beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), "sandgate-files-"));
-    database = await createTestDatabase();
-    deployment = await createDeployment({ databaseUrl: database.url, dataDir: folder });
-    for (const child of deployment.all) child.start();
-    await comeTrue(deployment.isReady);
-    const { url, apiKey } = deployment;
-    user = { url, apiKey, api: apiOf(url, apiKey) };
-  }, 60_000);
-  afterAll(async () => {
-    await deployment.close();
-    await database.close();
-    await rm(folder, { recursive: true });
-  });
-
-  filesHold(
-    () => user,
-    () => folder,
-  );
-});

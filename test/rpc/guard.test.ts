@@ -27,7 +27,7 @@ function connectTo(port: number, options: GuardOptions = {}) {
 async function slowServer(): Promise<DelayLine> {
   const server = await startServer();
   cleanups.push(server.close);
-  const line = await delayLine(server.port);
+  const line = await delayLine(() => server.port);
   cleanups.push(line.close);
   return line;
 }

@@ -13,8 +13,8 @@ export interface DelayLine {
   close(): Promise<void>;
 }
 
-/** @param target port on this machine; it need not be there yet */
-export async function delayLine(target: number): Promise<DelayLine> {
+/** @param target port on this machine, asked for at each connection; it need not be there yet */
+export async function delayLine(target: () => number): Promise<DelayLine> {
   const open = new Set<Socket>();
   let [delayMs, silent] = [0, false];
   let held: (() => void)[] = [];
@@ -34,7 +34,7 @@ export async function delayLine(target: number): Promise<DelayLine> {
       });
   };
   const server = createServer((client) => {
-    const upstream = connect(target, "127.0.0.1");
+    const upstream = connect(target(), "127.0.0.1");
     pipe(client, upstream);
     pipe(upstream, client);
   }).listen(0, "127.0.0.1");

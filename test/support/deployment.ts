@@ -2,8 +2,12 @@ import { join } from "node:path";
 import { generateApiKey } from "../../runtime/api-key.ts";
 import { Child } from "./child.ts";
 import { freePort } from "./ports.ts";
+import type { ServiceName } from "./program.ts";
 
-const MAIN = join(import.meta.dirname, "../../main.ts");
+const ROOT = join(import.meta.dirname, "../..");
+const MAIN = join(ROOT, "main.ts");
+/** As in `npm start`: a role begins in half the time. */
+const NODE_COMPILE_CACHE = join(ROOT, "node_modules/.cache/sandgate");
 
 export interface DeploymentOptions {
   databaseUrl: string;
@@ -31,6 +35,8 @@ export interface Deployment {
   urls: string[];
   /** Where the organization role takes calls. */
   organizationUrl: string;
+  /** Where the first of each service takes calls, such as `127.0.0.1:40124`. */
+  rpc: Record<ServiceName, string>;
   /** Of the first organization. */
   apiKey: string;
   gateway: Child;
@@ -90,6 +96,12 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
     url: first(urls),
     urls,
     organizationUrl: remote(organizationPort),
+    rpc: {
+      sandbox: hostOf(sandboxPort),
+      organization: hostOf(organizationPort),
+      orchestrator: hostOf(orchestratorPorts[0]),
+      billing: hostOf(billingPorts[0]),
+    },
     apiKey,
     gateway: first(gateways),
     gateways,
@@ -112,7 +124,11 @@ async function isReady(url: string): Promise<boolean> {
 }
 
 function local(port: number | undefined): string {
-  return `http://127.0.0.1:${port}`;
+  return `http://${hostOf(port)}`;
+}
+
+function hostOf(port: number | undefined): string {
+  return `127.0.0.1:${port}`;
 }
 
 function freePorts(count: number): Promise<number[]> {
@@ -139,6 +155,7 @@ function role(
     name,
     command: [process.execPath, ...program],
     env: {
+      NODE_COMPILE_CACHE,
       DATA_DIR: dataDir,
       ENGINE: "simulated",
       LOG_LEVEL: "warn",

@@ -8,12 +8,14 @@ import { generateApiKey, hashApiKey } from "../../runtime/api-key.ts";
 import { readConfig } from "../../runtime/env.ts";
 import { Lifecycle } from "../../runtime/lifecycle.ts";
 import { withClient } from "../../runtime/postgres/connect.ts";
-import { createTestDatabase } from "./database.ts";
+import { createProgramDatabase } from "./program-database.ts";
 
-/** The whole program in this process, on a port and a database of its own. */
+/** The whole program, on ports and a database of its own. */
 export interface Program {
   /** Such as `http://127.0.0.1:40123`. */
   url: string;
+  /** Where each service takes calls, such as `127.0.0.1:40124`; in one process all at the same place. */
+  rpc: Record<ServiceName, string>;
   /** The key of its first organization. */
   apiKey: string;
   databaseUrl: string;
@@ -41,19 +43,18 @@ export type Api = (
   init?: RequestInit,
 ) => Promise<Answer>;
 
-/** @param env settings beside those that a test needs */
+export type ServiceName = "sandbox" | "organization" | "orchestrator" | "billing";
+
+/** All of it in this process. @param env settings beside those that a test needs */
 export async function startProgram(env: Record<string, string> = {}): Promise<Program> {
-  const database = await createTestDatabase();
-  // Programs that share a Docker daemon are told apart by it, and a clone has its template's.
-  await withClient(database.url, (client) =>
-    client.query("UPDATE orchestrator.installation SET id = gen_random_uuid()"),
-  );
+  const database = await createProgramDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), "sandgate-program-"));
   const apiKey = generateApiKey();
   const config = readConfig({
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,
     PORT: "0",
+    RPC_PORT: "0",
     ENGINE: "simulated",
     BOOTSTRAP_API_KEY: apiKey,
     ...env,
@@ -63,17 +64,15 @@ export async function startProgram(env: Record<string, string> = {}): Promise<Pr
   const onCrash = (message: string) => {
     throw new Error(message);
   };
-  const { url } = await startOneProcess({ config, log, lifecycle, onCrash });
+  const { url, rpc = "" } = await startOneProcess({ config, log, lifecycle, onCrash });
   return {
     url,
+    rpc: { sandbox: rpc, organization: rpc, orchestrator: rpc, billing: rpc },
     apiKey,
     databaseUrl: database.url,
     dataDir,
     api: apiOf(url, apiKey),
-    addOrganization: async (slug) => {
-      const key = generateApiKey();
-      return { orgId: await addOrganization(database.url, slug, key), api: apiOf(url, key) };
-    },
+    addOrganization: (slug) => addOrganization(database.url, url, slug),
     close: async () => {
       await lifecycle.stop(10_000);
       await database.close();
@@ -98,8 +97,10 @@ export function apiOf(url: string, key: string): Api {
   };
 }
 
-function addOrganization(databaseUrl: string, slug: string, key: string): Promise<string> {
-  return withClient(databaseUrl, async (client) => {
+/** One more organization, and how to call as it. @param url of the gateway */
+export async function addOrganization(databaseUrl: string, url: string, slug: string) {
+  const key = generateApiKey();
+  const orgId = await withClient(databaseUrl, async (client) => {
     const { rows } = await client.query<{ org_id: string }>(
       `WITH org AS (
          INSERT INTO organization.organizations (id, name, slug) VALUES (gen_random_uuid(), $1, $1) RETURNING id
@@ -113,6 +114,7 @@ function addOrganization(databaseUrl: string, slug: string, key: string): Promis
     if (!row) throw new Error("no organization was made");
     return row.org_id;
   });
+  return { orgId, api: apiOf(url, key) };
 }
 
 /** The least that a create needs. */
