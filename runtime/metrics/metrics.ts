@@ -52,6 +52,17 @@ export class Metrics {
     clear(gauge);
   }
 
+  /** A counter that somebody else keeps, read when somebody looks. */
+  total<L extends string>(definition: Definition<"counter", L>, read: (put: Put<L>) => void): void {
+    const counter: Counter<L> = new Counter<L>({
+      ...this.#settings(definition),
+      collect: () => {
+        counter.reset();
+        read((value, labels) => counter.inc(labels, value));
+      },
+    });
+  }
+
   /** The process's own: CPU, memory, garbage collection, event loop. */
   countProcess(): void {
     collectDefaultMetrics({ register: this.#registry });
