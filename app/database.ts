@@ -4,10 +4,12 @@ import { migrate } from "../prisma/migrate.ts";
 import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
+import type { Metrics } from "../runtime/metrics/metrics.ts";
 import { checkDatabase } from "../runtime/postgres/connect.ts";
 import { startBehindTemporary } from "../runtime/postgres/reach.ts";
 import { DATABASE } from "../runtime/postgres/server.ts";
 import { seldom } from "../runtime/seldom.ts";
+import { exposePool } from "./metrics.ts";
 import { databaseAnswers, type Needs } from "./readiness.ts";
 
 export interface DatabaseOptions {
@@ -17,6 +19,8 @@ export interface DatabaseOptions {
   /** Called with a sentence when a server of our own ends without being asked to. */
   onCrash: (message: string) => void;
   needs: Needs;
+  /** Undefined: nobody looks. */
+  metrics?: Metrics;
 }
 
 /**
@@ -29,6 +33,7 @@ export async function provideDatabase({
   lifecycle,
   onCrash,
   needs,
+  metrics,
 }: DatabaseOptions): Promise<{ database: Database; url: string }> {
   needs.expect("database", "schema");
   const url = config.databaseUrl ?? (await startOwn(config.dataDir, lifecycle, onCrash));
@@ -43,6 +48,7 @@ export async function provideDatabase({
     end: (opened) => opened.close(),
   });
   needs.ask("database", () => databaseAnswers(database));
+  if (metrics) exposePool(metrics, database);
   return { database, url };
 }
 
