@@ -1,4 +1,3 @@
-import { prepareDataDir } from "../runtime/data-dir.ts";
 import { StartupError } from "../runtime/errors.ts";
 import { healthPaths, startAdmin } from "./admin.ts";
 import type { OneProcessOptions } from "./one-process.ts";
@@ -48,7 +47,6 @@ function alone(role: Role): Start {
   return async (options) => {
     const needs = new Needs(options.lifecycle);
     await startAdmin(options, [healthPaths(needs)]);
-    await prepareDataDir(options.config.dataDir);
     return role({ ...options, needs });
   };
 }

@@ -7,11 +7,13 @@ export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
 export const NETWORK_POLICY_CHOICES = ["enforced", "unenforced"] as const;
 export const DISK_IMAGE_CHOICES = ["refused", "loop"] as const;
+export const MIGRATE_CHOICES = ["on", "off"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type EngineChoice = (typeof ENGINE_CHOICES)[number];
 export type NetworkPolicyChoice = (typeof NETWORK_POLICY_CHOICES)[number];
 export type DiskImageChoice = (typeof DISK_IMAGE_CHOICES)[number];
+export type MigrateChoice = (typeof MIGRATE_CHOICES)[number];
 
 /** Every setting, typed and checked; each part of the program is given only its own. */
 export interface Config {
@@ -19,6 +21,8 @@ export interface Config {
   dataDir: string;
   /** A `postgresql://` URL; undefined: the program runs its own under `dataDir`. */
   databaseUrl: string | undefined;
+  /** `off`: somebody else brings the schema up to date. */
+  migrate: MigrateChoice;
   log: { level: LogLevel };
   gateway: GatewayConfig;
   rpc: RpcConfig;
@@ -128,6 +132,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const config: Config = {
     dataDir,
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
+    migrate: read.choice("MIGRATE", MIGRATE_CHOICES, "on"),
     log: { level: read.choice("LOG_LEVEL", LOG_LEVELS, "info") },
     gateway: {
       host: host(read, "HOST"),

@@ -8,6 +8,7 @@ test("the defaults are those of the README", () => {
   expect(readConfig({})).toEqual({
     dataDir: resolve("data"),
     databaseUrl: undefined,
+    migrate: "on",
     log: { level: "info" },
     gateway: {
       host: "127.0.0.1",
@@ -67,6 +68,7 @@ test.each([
   ["HOST", "::1", (c) => c.gateway.host, "::1"],
   ["DATA_DIR", "/srv/sandgate", (c) => c.dataDir, "/srv/sandgate"],
   ["DATABASE_URL", "postgres://h/d", (c) => c.databaseUrl, "postgres://h/d"],
+  ["MIGRATE", "off", (c) => c.migrate, "off"],
   ["ENGINE", "docker", (c) => c.engine.choice, "docker"],
   ["DOCKER_HOST", "unix:///run/d.sock", (c) => c.engine.dockerHost, "unix:///run/d.sock"],
   ["LOG_LEVEL", "debug", (c) => c.log.level, "debug"],

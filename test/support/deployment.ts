@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { generateApiKey } from "../../runtime/api-key.ts";
 import { Child } from "./child.ts";
@@ -51,9 +52,11 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
   const billingPorts = await freePorts(options.billings ?? 1);
   const ports = await freePorts(options.gateways ?? 1);
   const apiKey = generateApiKey();
+  const secretsKey = randomBytes(32).toString("hex");
   const service = (name: string, at: number | undefined, program: readonly string[]) =>
     role(options, name, program, {
       RPC_PORT: String(at),
+      SECRETS_KEY: secretsKey,
       DATABASE_URL: options.databaseUrl,
       SANDBOX_URL: local(sandboxPort),
       BOOTSTRAP_API_KEY: apiKey,
