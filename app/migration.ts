@@ -8,7 +8,7 @@ import { StartupError } from "../runtime/errors.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import { checkDatabase } from "../runtime/postgres/connect.ts";
 import { reachPostgres } from "../runtime/postgres/reach.ts";
-import { RELEASE } from "../runtime/release.ts";
+import { VERSION } from "../runtime/version.ts";
 
 /** Where the program's database stands. */
 export interface Migrated {
@@ -42,7 +42,7 @@ export async function migrateDatabase(options: MigrationOptions): Promise<Migrat
   const url = await reach(readConfig(env), lifecycle, statusOnly);
   const applied = statusOnly ? [] : await migrate(url);
   const { due, newer, faults, release } = await readMigrationState(url);
-  return { release: RELEASE, migratedBy: release ?? null, applied, due, newer, faults };
+  return { release: VERSION, migratedBy: release ?? null, applied, due, newer, faults };
 }
 
 async function reach(config: Config, lifecycle: Lifecycle, statusOnly: boolean): Promise<string> {

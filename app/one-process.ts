@@ -6,6 +6,7 @@ import { healthPaths, startAdmin } from "./admin.ts";
 import type { Running } from "./banner.ts";
 import { provideDatabase } from "./database.ts";
 import { startGateway } from "./gateway.ts";
+import { createMetrics, metricsPath } from "./metrics.ts";
 import { leads, Needs } from "./readiness.ts";
 import { startRpc } from "./rpc.ts";
 import { provideSecrets } from "./secrets.ts";
@@ -28,7 +29,8 @@ export async function startOneProcess(options: OneProcessOptions): Promise<Runni
   const { config, log, lifecycle } = options;
   const needs = new Needs(lifecycle);
   needs.expect("database", "schema", "orchestrator");
-  const admin = await startAdmin(options, [healthPaths(needs)]);
+  const metrics = createMetrics("all");
+  const admin = await startAdmin(options, [healthPaths(needs), metricsPath(metrics)]);
   await prepareDataDir(config.dataDir);
   const secrets = await provideSecrets(config);
   const { database, url: databaseUrl } = await provideDatabase({
@@ -36,12 +38,12 @@ export async function startOneProcess(options: OneProcessOptions): Promise<Runni
     needs,
     waitsFor: ["schema"],
   });
-  const services = await startServices({ ...options, database, databaseUrl, secrets });
+  const services = await startServices({ ...options, metrics, database, databaseUrl, secrets });
   const { clients, bootstrap, chosen } = services;
   needs.ask("orchestrator", () => leads(clients.orchestrators));
-  const gateway = { clients, config: config.gateway, log, readiness: needs.look };
+  const gateway = { clients, config: config.gateway, log, metrics, readiness: needs.look };
   const url = await startGateway(gateway, config.gateway, lifecycle);
   const { ready } = needs;
-  const rpc = await startRpc({ config, log, lifecycle, routes: services.routes, ready });
+  const rpc = await startRpc({ config, log, lifecycle, metrics, routes: services.routes, ready });
   return { url, rpc, admin, config, bootstrap, keyFile: keyFileOf(config), engine: chosen };
 }

@@ -1,5 +1,7 @@
 import { StartupError } from "../runtime/errors.ts";
+import type { Metrics } from "../runtime/metrics/metrics.ts";
 import { healthPaths, startAdmin } from "./admin.ts";
+import { createMetrics, metricsPath } from "./metrics.ts";
 import type { OneProcessOptions } from "./one-process.ts";
 import { Needs } from "./readiness.ts";
 import { startBillingRole } from "./roles/billing.ts";
@@ -12,6 +14,7 @@ import { startSandboxRole } from "./roles/sandbox.ts";
 export interface RoleOptions extends OneProcessOptions {
   /** What the role adds what it asks for to. */
   needs: Needs;
+  metrics: Metrics;
 }
 
 /** Starts a role alone in this process. @returns a sentence for the operator */
@@ -36,17 +39,18 @@ export function readRole(args: readonly string[]): Start | undefined {
   const [name, ...rest] = args;
   if (name === undefined) return undefined;
   const role = Object.hasOwn(ROLES, name) ? ROLES[name] : undefined;
-  if (role && rest.length === 0) return alone(role);
+  if (role && rest.length === 0) return alone(name, role);
   const names = Object.keys(ROLES).join(", ");
   throw new StartupError(
     `There is no role "${args.join(" ")}": name one of ${names} to run it alone, or nothing to run all in one process`,
   );
 }
 
-function alone(role: Role): Start {
+function alone(name: string, role: Role): Start {
   return async (options) => {
     const needs = new Needs(options.lifecycle);
-    await startAdmin(options, [healthPaths(needs)]);
-    return role({ ...options, needs });
+    const metrics = createMetrics(name);
+    await startAdmin(options, [healthPaths(needs), metricsPath(metrics)]);
+    return role({ ...options, needs, metrics });
   };
 }

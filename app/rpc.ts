@@ -4,6 +4,8 @@ import { keepSecretFile } from "../runtime/data-dir.ts";
 import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
+import type { Metrics } from "../runtime/metrics/metrics.ts";
+import { countServerCalls } from "../runtime/metrics/rpc.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
 
@@ -14,6 +16,7 @@ interface RpcOptions {
   config: Config;
   log: Logger;
   lifecycle: Lifecycle;
+  metrics: Metrics;
   routes: Routes;
   ready: () => Promise<boolean>;
 }
@@ -24,13 +27,14 @@ interface RpcOptions {
  * @throws StartupError where the port or the token cannot be had
  */
 export async function startRpc(options: RpcOptions): Promise<string | undefined> {
-  const { config, log, lifecycle, routes, ready } = options;
+  const { config, log, lifecycle, metrics, routes, ready } = options;
   const { host, port } = config.rpc;
   if (port === undefined) return undefined;
   const token = await provideToken(config);
   const graceMs = config.drainTimeoutSecs * 1_000 * CALLS_SHARE;
+  const interceptors = [countServerCalls(metrics)];
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host, port, routes, token, ready, log, graceMs }),
+    start: () => listenRpc({ host, port, routes, token, ready, log, graceMs, interceptors }),
     end: (listening) => listening.close(),
   });
   return `${host}:${server.port}`;

@@ -1,7 +1,7 @@
 import { type Client, DatabaseError } from "pg";
 import { StartupError } from "../runtime/errors.ts";
 import { withClient } from "../runtime/postgres/connect.ts";
-import { RELEASE } from "../runtime/release.ts";
+import { VERSION } from "../runtime/version.ts";
 import { MIGRATIONS, type Migration, readMigrations } from "./migration-files.ts";
 import { makeRecords, recordApplied } from "./migration-records.ts";
 import { stateOf } from "./migration-state.ts";
@@ -19,7 +19,7 @@ const LOCK = 72707369;
 export async function migrate(
   url: string,
   folder: string = MIGRATIONS,
-  release: string = RELEASE,
+  release: string = VERSION,
 ): Promise<string[]> {
   const migrations = await readMigrations(folder);
   try {

@@ -15,7 +15,7 @@ import type { RoleOptions } from "../roles.ts";
  * @throws StartupError
  */
 export async function startGatewayRole(options: RoleOptions): Promise<string> {
-  const { config, log, lifecycle, needs } = options;
+  const { config, log, lifecycle, needs, metrics } = options;
   requireUrls(config, ["sandbox", "organization", "orchestrator", "billing"]);
   const sandbox = await provideRemote(options, "sandbox", SandboxService);
   const organization = await provideRemote(options, "organization", OrganizationService);
@@ -34,7 +34,13 @@ export async function startGatewayRole(options: RoleOptions): Promise<string> {
     billing: billing.client,
   };
   const url = await startGateway(
-    { clients, config: { ...config.gateway, pieceBytes: PIECE }, log, readiness: needs.look },
+    {
+      clients,
+      config: { ...config.gateway, pieceBytes: PIECE },
+      log,
+      metrics,
+      readiness: needs.look,
+    },
     config.gateway,
     lifecycle,
   );

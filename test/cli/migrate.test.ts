@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { RELEASE } from "../../runtime/release.ts";
+import { VERSION } from "../../runtime/version.ts";
 import { callCli } from "../support/cli.ts";
 import { createEmptyDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -22,18 +22,18 @@ async function migrate(...args: string[]) {
 }
 
 test("says what is due, applies it once, and says that it did", async () => {
-  const nothing = { release: RELEASE, applied: [], due: [], newer: [], faults: [] };
+  const nothing = { release: VERSION, applied: [], due: [], newer: [], faults: [] };
   expect(await migrate("--status")).toEqual({
     code: 1,
     said: { ...nothing, ok: false, migrated_by: null, due: all },
   });
   expect(await migrate()).toEqual({
     code: 0,
-    said: { ...nothing, ok: true, migrated_by: RELEASE, applied: all },
+    said: { ...nothing, ok: true, migrated_by: VERSION, applied: all },
   });
   expect(await migrate("--status")).toEqual({
     code: 0,
-    said: { ...nothing, ok: true, migrated_by: RELEASE },
+    said: { ...nothing, ok: true, migrated_by: VERSION },
   });
 });
 

@@ -4,6 +4,7 @@ import { startOrchestratorRole } from "../../../app/roles/orchestrator.ts";
 import { readConfig } from "../../../runtime/env.ts";
 import { Lifecycle, onSignals } from "../../../runtime/lifecycle.ts";
 import { createLogger } from "../../../runtime/log.ts";
+import { Metrics } from "../../../runtime/metrics/metrics.ts";
 import { createDirectoryVolumes } from "../../../services/orchestrator/engines/volumes/directory-volumes.ts";
 import { createRemoteEngine } from "./remote-engine.ts";
 
@@ -20,13 +21,14 @@ onSignals(
   () => lifecycle.force(),
 );
 const needs = new Needs(lifecycle);
+const metrics = new Metrics();
 const onCrash = () => void end(1);
 const engine = {
   ...createRemoteEngine(socket),
   volumes: createDirectoryVolumes({ root: config.engine.volumesDir }),
 };
 try {
-  await startOrchestratorRole({ config, log, lifecycle, onCrash, needs }, async () => ({
+  await startOrchestratorRole({ config, log, lifecycle, onCrash, needs, metrics }, async () => ({
     engine,
     why: "an engine host of its own",
     network: undefined,
