@@ -1,5 +1,6 @@
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance } from "fastify";
+import { BACKLOG } from "../runtime/backlog.ts";
 import { codeOf } from "../runtime/data-dir.ts";
 import { StartupError } from "../runtime/errors.ts";
 
@@ -21,7 +22,7 @@ export async function listen(
   settings: string,
 ): Promise<string> {
   try {
-    await app.listen({ host, port });
+    await app.listen({ host, port, backlog: BACKLOG });
   } catch (error) {
     throw new StartupError(`${whyNot(error, host, port)} (${settings} set it)`);
   }

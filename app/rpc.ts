@@ -8,6 +8,8 @@ import type { Metrics } from "../runtime/metrics/metrics.ts";
 import { countServerCalls } from "../runtime/metrics/rpc.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
+import { refuseExposure } from "./exposure.ts";
+import { provideTls } from "./tls.ts";
 
 /** Of the time to drain, what calls under way may take; the rest is for what ends after them. */
 const CALLS_SHARE = 0.7;
@@ -24,17 +26,19 @@ interface RpcOptions {
 /**
  * Opens the services' own port, where RPC_PORT asks for it.
  * @returns its address, `127.0.0.1:9090` for one
- * @throws StartupError where the port or the token cannot be had
+ * @throws StartupError where the port, the token or the certificate cannot be had, or anybody could call
  */
 export async function startRpc(options: RpcOptions): Promise<string | undefined> {
   const { config, log, lifecycle, metrics, routes, ready } = options;
   const { host, port } = config.rpc;
   if (port === undefined) return undefined;
-  const token = await provideToken(config);
+  await refuseExposure(config.rpc, log);
+  const tls = await provideTls(options);
+  const tokens = [await provideToken(config), config.rpc.previousServiceToken ?? []].flat();
   const graceMs = config.drainTimeoutSecs * 1_000 * CALLS_SHARE;
   const interceptors = [countServerCalls(metrics)];
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host, port, routes, token, ready, log, graceMs, interceptors }),
+    start: () => listenRpc({ host, port, routes, tokens, tls, ready, log, graceMs, interceptors }),
     end: (listening) => listening.close(),
   });
   return `${host}:${server.port}`;

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import type { TlsFiles } from "./tls/certificate.ts";
 
 /** Reads single variables and collects what is wrong with them, so that one run shows every fault. */
 export class EnvReader {
@@ -85,6 +86,21 @@ export class EnvReader {
       const isBase64 = bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "");
       return isBase64 && bytes.length === length ? bytes : undefined;
     });
+  }
+
+  /** Paths of PEM files, all of `parts` or none. */
+  tlsFiles(
+    prefix: TlsFiles["prefix"],
+    parts: readonly ["CERT", "KEY", "CA"?],
+  ): TlsFiles | undefined {
+    const path = (part = "") => this.text(`${prefix}_${part}`);
+    const missing = parts.filter((part) => path(part) === undefined);
+    if (missing.length === parts.length) return undefined;
+    const names = parts.map((part) => `${prefix}_${part}`);
+    for (const part of missing)
+      this.faults.push(`${prefix}_${part} must be set too: ${names.join(", ")} go together`);
+    const [cert = "", key = "", ca] = parts.map(path);
+    return { prefix, cert, key, ca };
   }
 
   #list(name: string, wanted: string, fits: (part: string) => boolean): string[] {

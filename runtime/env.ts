@@ -2,6 +2,7 @@ import { join, resolve } from "node:path";
 import { API_KEY_FORM, isApiKey } from "./api-key.ts";
 import { EnvReader } from "./env-reader.ts";
 import { StartupError } from "./errors.ts";
+import type { TlsFiles } from "./tls/certificate.ts";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
@@ -50,6 +51,8 @@ export interface GatewayConfig {
   rateLimit: RateLimitConfig;
   /** Addresses and networks whose `X-Forwarded-For` is believed; empty: nobody's. */
   trustedProxies: string[];
+  /** What the public port speaks TLS with; undefined: it speaks none. */
+  https: TlsFiles | undefined;
 }
 
 export interface RateLimitConfig {
@@ -69,6 +72,10 @@ export interface RpcConfig {
   urls: Record<"sandbox" | "orchestrator" | "organization" | "billing", string | undefined>;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
+  /** What callers may still send while a new token is brought to all. */
+  previousServiceToken: string | undefined;
+  /** What services prove themselves by to each other; undefined: by the token alone. */
+  tls: TlsFiles | undefined;
 }
 
 export interface AdminConfig {
@@ -145,6 +152,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         redisUrl: read.redisUrl("REDIS_URL"),
       },
       trustedProxies: read.addresses("TRUSTED_PROXIES"),
+      https: read.tlsFiles("HTTPS", ["CERT", "KEY"]),
     },
     rpc: {
       host: host(read, "RPC_HOST"),
@@ -155,11 +163,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         organization: read.url("ORGANIZATION_URL", ["http:", "https:"]),
         billing: read.url("BILLING_URL", ["http:", "https:"]),
       },
-      serviceToken: read.match(
-        "SERVICE_TOKEN",
-        (text) => /^[\x21-\x7e]{16,}$/.test(text),
-        "at least 16 printable ASCII characters",
-      ),
+      serviceToken: token(read, "SERVICE_TOKEN"),
+      previousServiceToken: token(read, "SERVICE_TOKEN_PREVIOUS"),
+      tls: read.tlsFiles("TLS", ["CERT", "KEY", "CA"]),
     },
     admin: { host: host(read, "ADMIN_HOST"), port: read.integer("ADMIN_PORT", 0, 65_535) },
     engine: {
@@ -200,4 +206,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 function host(read: EnvReader, name: string): string {
   const isHost = (text: string) => /^[\w.:-]+$/.test(text);
   return read.match(name, isHost, "a host name or an IP address") ?? "127.0.0.1";
+}
+
+function token(read: EnvReader, name: string): string | undefined {
+  const isToken = (text: string) => /^[\x21-\x7e]{16,}$/.test(text);
+  return read.match(name, isToken, "at least 16 printable ASCII characters");
 }
