@@ -8,6 +8,7 @@ import type { Config } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import { countClientCalls } from "../runtime/metrics/rpc.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
+import { traceClientCall } from "../runtime/tracing/rpc.ts";
 import type { RoleOptions } from "./roles.ts";
 import { provideToken } from "./rpc.ts";
 import { provideTls, refusePlain } from "./tls.ts";
@@ -40,7 +41,12 @@ export async function provideRemote<S extends DescService>(
   const token = await provideToken(config);
   const transport = await lifecycle.start(`connection to the ${name} service`, {
     start: () =>
-      createRemoteTransport({ baseUrl, token, tls, interceptors: [countClientCalls(metrics)] }),
+      createRemoteTransport({
+        baseUrl,
+        token,
+        tls,
+        interceptors: [traceClientCall, countClientCalls(metrics)],
+      }),
     end: (connected) => connected.close(),
   });
   return {

@@ -2,15 +2,21 @@ import { join, resolve } from "node:path";
 import { API_KEY_FORM, isApiKey } from "./api-key.ts";
 import { EnvReader } from "./env-reader.ts";
 import { StartupError } from "./errors.ts";
+import { readTracing, type TracingConfig } from "./tracing/env.ts";
+
+export type { TracingConfig };
+
 import type { TlsFiles } from "./tls/certificate.ts";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
 export const NETWORK_POLICY_CHOICES = ["enforced", "unenforced"] as const;
 export const DISK_IMAGE_CHOICES = ["refused", "loop"] as const;
 export const MIGRATE_CHOICES = ["on", "off"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
+export type LogFormat = (typeof LOG_FORMATS)[number];
 export type EngineChoice = (typeof ENGINE_CHOICES)[number];
 export type NetworkPolicyChoice = (typeof NETWORK_POLICY_CHOICES)[number];
 export type DiskImageChoice = (typeof DISK_IMAGE_CHOICES)[number];
@@ -24,7 +30,9 @@ export interface Config {
   databaseUrl: string | undefined;
   /** `off`: somebody else brings the schema up to date. */
   migrate: MigrateChoice;
-  log: { level: LogLevel };
+  log: LogConfig;
+  /** Undefined: off. */
+  tracing: TracingConfig | undefined;
   gateway: GatewayConfig;
   rpc: RpcConfig;
   admin: AdminConfig;
@@ -40,6 +48,12 @@ export interface Config {
   drainTimeoutSecs: number;
 }
 
+export interface LogConfig {
+  level: LogLevel;
+  /** `auto`: for people where it is written to a terminal, else JSON. */
+  format: LogFormat;
+}
+
 export interface GatewayConfig {
   host: string;
   /** 0: any free one. */
@@ -49,6 +63,8 @@ export interface GatewayConfig {
   /** Most waits held at once. */
   waitsMax: number;
   rateLimit: RateLimitConfig;
+  /** Whether a line is written for each request. */
+  logRequests: boolean;
   /** Addresses and networks whose `X-Forwarded-For` is believed; empty: nobody's. */
   trustedProxies: string[];
   /** What the public port speaks TLS with; undefined: it speaks none. */
@@ -140,7 +156,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     dataDir,
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
     migrate: read.choice("MIGRATE", MIGRATE_CHOICES, "on"),
-    log: { level: read.choice("LOG_LEVEL", LOG_LEVELS, "info") },
+    log: {
+      level: read.choice("LOG_LEVEL", LOG_LEVELS, "info"),
+      format: read.choice("LOG_FORMAT", LOG_FORMATS, "auto"),
+    },
+    tracing: readTracing(read),
     gateway: {
       host: host(read, "HOST"),
       port: read.integer("PORT", 0, 65_535) ?? 8080,
@@ -151,6 +171,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         burst: read.integer("RATE_LIMIT_BURST", 1, 1_000_000) ?? 2_000,
         redisUrl: read.redisUrl("REDIS_URL"),
       },
+      logRequests: read.choice("LOG_REQUESTS", ["off", "on"], "off") === "on",
       trustedProxies: read.addresses("TRUSTED_PROXIES"),
       https: read.tlsFiles("HTTPS", ["CERT", "KEY"]),
     },
