@@ -7,11 +7,10 @@ import { mayPass } from "../runtime/postgres/away.ts";
 import { checkDatabase } from "../runtime/postgres/connect.ts";
 import { startBehindTemporary } from "../runtime/postgres/reach.ts";
 import { DATABASE } from "../runtime/postgres/server.ts";
+import { seldom } from "../runtime/seldom.ts";
 import { untilThere } from "./patience.ts";
 import { databaseAnswers, type Needs } from "./readiness.ts";
 import { provideSchema, SchemaDue, watchFit } from "./schema.ts";
-
-const POOL_SIZE = 10;
 
 export interface DatabaseOptions {
   config: Config;
@@ -31,11 +30,14 @@ export interface DatabaseOptions {
 export async function provideDatabase(
   options: DatabaseOptions,
 ): Promise<{ database: Database; url: string }> {
-  const { config, lifecycle, onCrash, needs } = options;
+  const { config, log, lifecycle, onCrash, needs } = options;
   needs.expect("database", "schema");
   const url = config.databaseUrl ?? (await startOwn(config.dataDir, lifecycle, onCrash));
+  const onRefused = seldom((err, unsaid) =>
+    log.warn({ err, ...unsaid }, "a statement was refused"),
+  );
   const database = await lifecycle.start("database", {
-    start: () => openDatabase(url, { poolSize: POOL_SIZE }),
+    start: () => openDatabase(url, { ...config.database, onRefused }),
     end: (opened) => opened.close(),
   });
   needs.ask("database", () => databaseAnswers(database));

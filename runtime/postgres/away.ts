@@ -1,10 +1,10 @@
 // Connection exceptions, a server that only reads for now (as one that stands by for another does), too many
-// connections, a statement that took too long, and a server that shuts down or starts up.
-const SQLSTATE = /^(?:08...|25006|53300|57014|57P0[123])$/;
+// connections, a row that stayed locked, a statement that took too long, and a server that shuts down or starts up.
+const SQLSTATE = /^(?:08...|25006|53300|55P03|57014|57P0[123])$/;
 const SYSTEM = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "ETIMEDOUT"]);
 // What `pg` and its pool throw without a code.
 const MESSAGES =
-  /^(?:Connection terminated|Query read timeout|timeout expired|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+  /^(?:Connection terminated|Query read timeout|timeout expired|timeout exceeded when trying to connect|Cannot use a pool after calling end|Client has encountered a connection error)/;
 /** Between machines that start at the same time, and a database that is made behind its server. */
 const NOT_YET = new Set(["EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "3D000"]);
 
