@@ -108,7 +108,7 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
     urls,
     organizationUrl: remote(organizationPort),
     rpc: {
-      sandbox: hostOf(sandboxPort),
+      sandbox: hostOf(sandboxPorts[0]),
       organization: hostOf(organizationPort),
       orchestrator: hostOf(orchestratorPorts[0]),
       billing: hostOf(billingPorts[0]),
