@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, isIP } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { BACKLOG } from "../runtime/backlog.ts";
 import { codeOf } from "../runtime/data-dir.ts";
@@ -61,7 +61,8 @@ export function addressOf(host: string): string {
 /** Where the certificate is of other hosts, the first of their names. */
 function certifiedName({ cert }: Pick<TlsMaterial, "cert">, address: string): string {
   const certificate = new X509Certificate(cert);
-  if (certificate.checkIP(address) ?? certificate.checkHost(address)) return address;
+  const fits = isIP(address) ? certificate.checkIP(address) : certificate.checkHost(address);
+  if (fits !== undefined) return address;
   const names = certificate.subjectAltName?.matchAll(/DNS:([\w.-]+)/g) ?? [];
   const [first] = [...names].map(([, name]) => name);
   return first ?? address;

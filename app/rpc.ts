@@ -8,6 +8,7 @@ import type { Metrics } from "../runtime/metrics/metrics.ts";
 import { countServerCalls } from "../runtime/metrics/rpc.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
+import { traceServerCall } from "../runtime/tracing/rpc.ts";
 import { refuseExposure } from "./exposure.ts";
 import { provideTls } from "./tls.ts";
 
@@ -36,7 +37,7 @@ export async function startRpc(options: RpcOptions): Promise<string | undefined>
   const tls = await provideTls(options);
   const tokens = [await provideToken(config), config.rpc.previousServiceToken ?? []].flat();
   const graceMs = config.drainTimeoutSecs * 1_000 * CALLS_SHARE;
-  const interceptors = [countServerCalls(metrics)];
+  const interceptors = [traceServerCall, countServerCalls(metrics)];
   const server = await lifecycle.start("RPC port", {
     start: () => listenRpc({ host, port, routes, tokens, tls, ready, log, graceMs, interceptors }),
     end: (listening) => listening.close(),

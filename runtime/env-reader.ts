@@ -78,6 +78,18 @@ export class EnvReader {
     return this.#list(name, "IP addresses or networks, with commas between", isNetwork);
   }
 
+  /** Names and values, `a=1,b=2`; values are percent-encoded. */
+  pairs(name: string): Record<string, string> {
+    const parse = (text: string) => {
+      const parts = text.split(",").map((part) => /^\s*([^=\s]+)\s*=(.*)$/.exec(part));
+      if (!parts.every((part) => part !== null)) return undefined;
+      const pairs = parts.map(([, key = "", value = ""]) => [key, decode(value.trim())] as const);
+      const good = pairs.flatMap(([key, value]) => (value === undefined ? [] : [[key, value]]));
+      return good.length === pairs.length ? Object.fromEntries(good) : undefined;
+    };
+    return this.#parse(name, "names and percent-encoded values such as a=1,b=2", parse) ?? {};
+  }
+
   /** Exactly `length` bytes, in hexadecimal or standard base64. */
   key(name: string, length: number): Buffer | undefined {
     return this.#parse(name, `${length} bytes in base64 or hexadecimal`, (text) => {
@@ -117,5 +129,13 @@ export class EnvReader {
     const value = parse(text);
     if (value === undefined) this.faults.push(`${name} must be ${wanted}`);
     return value;
+  }
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
   }
 }

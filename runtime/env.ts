@@ -2,14 +2,20 @@ import { join, resolve } from "node:path";
 import { API_KEY_FORM, isApiKey } from "./api-key.ts";
 import { EnvReader } from "./env-reader.ts";
 import { StartupError } from "./errors.ts";
+import { readTracing, type TracingConfig } from "./tracing/env.ts";
+
+export type { TracingConfig };
+
 import type { TlsFiles } from "./tls/certificate.ts";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
 export const NETWORK_POLICY_CHOICES = ["enforced", "unenforced"] as const;
 export const DISK_IMAGE_CHOICES = ["refused", "loop"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
+export type LogFormat = (typeof LOG_FORMATS)[number];
 export type EngineChoice = (typeof ENGINE_CHOICES)[number];
 export type NetworkPolicyChoice = (typeof NETWORK_POLICY_CHOICES)[number];
 export type DiskImageChoice = (typeof DISK_IMAGE_CHOICES)[number];
@@ -20,7 +26,10 @@ export interface Config {
   dataDir: string;
   /** A `postgresql://` URL; undefined: the program runs its own under `dataDir`. */
   databaseUrl: string | undefined;
-  log: { level: LogLevel };
+  database: DatabaseConfig;
+  log: LogConfig;
+  /** Undefined: off. */
+  tracing: TracingConfig | undefined;
   gateway: GatewayConfig;
   rpc: RpcConfig;
   admin: AdminConfig;
@@ -36,6 +45,19 @@ export interface Config {
   drainTimeoutSecs: number;
 }
 
+export interface DatabaseConfig {
+  /** Most connections that this process holds. */
+  poolSize: number;
+  /** Most statements that wait for one. */
+  queueSize: number;
+}
+
+export interface LogConfig {
+  level: LogLevel;
+  /** `auto`: for people where it is written to a terminal, else JSON. */
+  format: LogFormat;
+}
+
 export interface GatewayConfig {
   host: string;
   /** 0: any free one. */
@@ -45,6 +67,8 @@ export interface GatewayConfig {
   /** Most waits held at once. */
   waitsMax: number;
   rateLimit: RateLimitConfig;
+  /** Whether a line is written for each request. */
+  logRequests: boolean;
   /** Addresses and networks whose `X-Forwarded-For` is believed; empty: nobody's. */
   trustedProxies: string[];
   /** What the public port speaks TLS with; undefined: it speaks none. */
@@ -66,6 +90,8 @@ export interface RpcConfig {
   port: number | undefined;
   /** Where a role that runs alone finds the others, such as `http://127.0.0.1:9091`. */
   urls: Record<"sandbox" | "orchestrator" | "organization" | "billing", string | undefined>;
+  /** Most calls to one other service that are under way at once; as many streams may be open. */
+  callsMax: number;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
   /** What callers may still send while a new token is brought to all. */
@@ -135,7 +161,15 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const config: Config = {
     dataDir,
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
-    log: { level: read.choice("LOG_LEVEL", LOG_LEVELS, "info") },
+    database: {
+      poolSize: read.integer("DATABASE_POOL", 1, 1_000) ?? 10,
+      queueSize: read.integer("DATABASE_QUEUE", 0, 100_000) ?? 2_000,
+    },
+    log: {
+      level: read.choice("LOG_LEVEL", LOG_LEVELS, "info"),
+      format: read.choice("LOG_FORMAT", LOG_FORMATS, "auto"),
+    },
+    tracing: readTracing(read),
     gateway: {
       host: host(read, "HOST"),
       port: read.integer("PORT", 0, 65_535) ?? 8080,
@@ -146,6 +180,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         burst: read.integer("RATE_LIMIT_BURST", 1, 1_000_000) ?? 2_000,
         redisUrl: read.redisUrl("REDIS_URL"),
       },
+      logRequests: read.choice("LOG_REQUESTS", ["off", "on"], "off") === "on",
       trustedProxies: read.addresses("TRUSTED_PROXIES"),
       https: read.tlsFiles("HTTPS", ["CERT", "KEY"]),
     },
@@ -158,6 +193,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         organization: read.url("ORGANIZATION_URL", ["http:", "https:"]),
         billing: read.url("BILLING_URL", ["http:", "https:"]),
       },
+      callsMax: read.integer("RPC_CALLS_MAX", 1, 2_000) ?? 2_000,
       serviceToken: token(read, "SERVICE_TOKEN"),
       previousServiceToken: token(read, "SERVICE_TOKEN_PREVIOUS"),
       tls: read.tlsFiles("TLS", ["CERT", "KEY", "CA"]),

@@ -1,4 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
 import {
   Code,
   ConnectError,
@@ -8,6 +9,7 @@ import {
 } from "@connectrpc/connect";
 import { createLinkedAbortController } from "@connectrpc/connect/protocol";
 import type { Logger } from "pino";
+import { inCall } from "../current-call.ts";
 import { ServiceError } from "../errors.ts";
 import { abortable, abortableStream, abortError } from "./abort.ts";
 import { readActor, readCaller, readRequestId } from "./caller-headers.ts";
@@ -25,7 +27,7 @@ export type ErrorLog = Pick<Logger, "error">;
  * all of them, and before the body is read: see server.ts.
  */
 export function socketInterceptors(log: ErrorLog, closing: AbortSignal): Interceptor[] {
-  return [errors(log), endStreams(closing), caller, deadline, validate];
+  return [errors(log), endStreams(closing), caller, deadline, validate, current];
 }
 
 /**
@@ -33,7 +35,7 @@ export function socketInterceptors(log: ErrorLog, closing: AbortSignal): Interce
  * deadline, so that a call which needs no AbortSignal never makes one.
  */
 export function memoryInterceptors(log: ErrorLog): Interceptor[] {
-  return [errors(log), validate];
+  return [errors(log), validate, current];
 }
 
 /** Every failure leaves as a ConnectError that tells a client what it may know. */
@@ -80,6 +82,17 @@ const validate: Interceptor = (next) => async (req) => {
   return next(req);
 };
 
+/**
+ * What a verb does is known to be done for this call. A read ends with it where it has not begun; a change does not, for
+ * it may have to put something in order.
+ */
+const current: Interceptor = (next) => (req) => {
+  if (req.stream) return next(req);
+  const isRead = req.method.idempotency === Level.NO_SIDE_EFFECTS;
+  const owner = req.contextValues.get(callerKey)?.orgId;
+  return inCall({ owner, signal: isRead ? req.signal : undefined }, async () => next(req));
+};
+
 async function* validated(method: DescMethod, messages: StreamRequest["message"]) {
   for await (const message of messages) {
     validateRequest(method.input, message);
@@ -101,7 +114,8 @@ function outgoing(error: unknown, req: Request, log: ErrorLog): ConnectError {
   // With a cause, it wraps what a library threw: its text may name a host.
   if (error instanceof ConnectError && error.cause === undefined) return error;
   const requestId = requestIdOf(req);
-  log.error({ err: error, rpc: rpcName(req.method), requestId }, "rpc failed");
+  const fields = { rpc: rpcName(req.method), request_id: requestId, org_id: orgIdOf(req) };
+  log.error({ err: error, ...fields }, "rpc failed");
   return unreachable(error) ?? internalError(requestId);
 }
 
@@ -114,6 +128,10 @@ function unreachable(error: unknown): ConnectError | undefined {
 /** One is made up where the caller sent none, so that answer and log can be matched. */
 function requestIdOf({ contextValues, header }: Request): string {
   return contextValues.get(callerKey)?.requestId ?? readRequestId(header) ?? crypto.randomUUID();
+}
+
+function orgIdOf({ contextValues }: Request): string | undefined {
+  return contextValues.get(callerKey)?.orgId;
 }
 
 function rpcName({ parent, name }: DescMethod): string {
