@@ -3,15 +3,16 @@ import { type Database, openDatabase } from "../prisma/database.ts";
 import { migrate } from "../prisma/migrate.ts";
 import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
+import type { Logger } from "../runtime/log.ts";
 import { checkDatabase } from "../runtime/postgres/connect.ts";
 import { startBehindTemporary } from "../runtime/postgres/reach.ts";
 import { DATABASE } from "../runtime/postgres/server.ts";
+import { seldom } from "../runtime/seldom.ts";
 import { databaseAnswers, type Needs } from "./readiness.ts";
-
-const POOL_SIZE = 10;
 
 export interface DatabaseOptions {
   config: Config;
+  log: Logger;
   lifecycle: Lifecycle;
   /** Called with a sentence when a server of our own ends without being asked to. */
   onCrash: (message: string) => void;
@@ -24,6 +25,7 @@ export interface DatabaseOptions {
  */
 export async function provideDatabase({
   config,
+  log,
   lifecycle,
   onCrash,
   needs,
@@ -33,8 +35,11 @@ export async function provideDatabase({
   if (config.databaseUrl !== undefined) await checkDatabase(config.databaseUrl);
   await migrate(url);
   needs.ask("schema", async () => true);
+  const onRefused = seldom((err, unsaid) =>
+    log.warn({ err, ...unsaid }, "a statement was refused"),
+  );
   const database = await lifecycle.start("database", {
-    start: () => openDatabase(url, { poolSize: POOL_SIZE }),
+    start: () => openDatabase(url, { ...config.database, onRefused }),
     end: (opened) => opened.close(),
   });
   needs.ask("database", () => databaseAnswers(database));

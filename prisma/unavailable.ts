@@ -2,8 +2,8 @@ import { ServiceError } from "../runtime/errors.ts";
 import { dig } from "./dig.ts";
 
 // Connection exceptions, a server that only reads for now (as one that stands by for another does), too many
-// connections, a statement that took too long, and a server that shuts down or starts up.
-const SQLSTATE = /^(?:08...|25006|53300|57014|57P0[123])$/;
+// connections, a row that stayed locked, a statement that took too long, and a server that shuts down or starts up.
+const SQLSTATE = /^(?:08...|25006|53300|55P03|57014|57P0[123])$/;
 const SYSTEM = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "ETIMEDOUT"]);
 const KINDS = new Set([
   "DatabaseNotReachable",
@@ -13,7 +13,7 @@ const KINDS = new Set([
 ]);
 // What `pg` and its pool throw without a code.
 const MESSAGES =
-  /^(?:Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+  /^(?:Connection terminated|Query read timeout|timeout exceeded when trying to connect|Cannot use a pool after calling end|Client has encountered a connection error)/;
 
 /** The error as it is, or as SERVICE_UNAVAILABLE where the database was not there to answer. */
 export function asUnavailable(error: unknown): unknown {

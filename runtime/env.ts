@@ -26,6 +26,7 @@ export interface Config {
   dataDir: string;
   /** A `postgresql://` URL; undefined: the program runs its own under `dataDir`. */
   databaseUrl: string | undefined;
+  database: DatabaseConfig;
   log: LogConfig;
   /** Undefined: off. */
   tracing: TracingConfig | undefined;
@@ -42,6 +43,13 @@ export interface Config {
   secretsKey: Buffer | undefined;
   /** How long a stop lets work under way finish. */
   drainTimeoutSecs: number;
+}
+
+export interface DatabaseConfig {
+  /** Most connections that this process holds. */
+  poolSize: number;
+  /** Most statements that wait for one. */
+  queueSize: number;
 }
 
 export interface LogConfig {
@@ -82,6 +90,8 @@ export interface RpcConfig {
   port: number | undefined;
   /** Where a role that runs alone finds the others, such as `http://127.0.0.1:9091`. */
   urls: Record<"sandbox" | "orchestrator" | "organization" | "billing", string | undefined>;
+  /** Most calls to one other service that are under way at once; as many streams may be open. */
+  callsMax: number;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
   /** What callers may still send while a new token is brought to all. */
@@ -151,6 +161,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const config: Config = {
     dataDir,
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
+    database: {
+      poolSize: read.integer("DATABASE_POOL", 1, 1_000) ?? 10,
+      queueSize: read.integer("DATABASE_QUEUE", 0, 100_000) ?? 2_000,
+    },
     log: {
       level: read.choice("LOG_LEVEL", LOG_LEVELS, "info"),
       format: read.choice("LOG_FORMAT", LOG_FORMATS, "auto"),
@@ -179,6 +193,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         organization: read.url("ORGANIZATION_URL", ["http:", "https:"]),
         billing: read.url("BILLING_URL", ["http:", "https:"]),
       },
+      callsMax: read.integer("RPC_CALLS_MAX", 1, 2_000) ?? 2_000,
       serviceToken: token(read, "SERVICE_TOKEN"),
       previousServiceToken: token(read, "SERVICE_TOKEN_PREVIOUS"),
       tls: read.tlsFiles("TLS", ["CERT", "KEY", "CA"]),
