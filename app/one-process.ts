@@ -33,7 +33,11 @@ export async function startOneProcess(options: OneProcessOptions): Promise<Runni
   const admin = await startAdmin(options, [healthPaths(needs), metricsPath(metrics)]);
   await prepareDataDir(config.dataDir);
   const secrets = await provideSecrets(config);
-  const { database, url: databaseUrl } = await provideDatabase({ ...options, needs });
+  const { database, url: databaseUrl } = await provideDatabase({
+    ...options,
+    needs,
+    waitsFor: ["schema"],
+  });
   const services = await startServices({ ...options, metrics, database, databaseUrl, secrets });
   const { clients, bootstrap, chosen } = services;
   needs.ask("orchestrator", () => leads(clients.orchestrators));

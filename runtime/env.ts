@@ -13,12 +13,14 @@ export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
 export const NETWORK_POLICY_CHOICES = ["enforced", "unenforced"] as const;
 export const DISK_IMAGE_CHOICES = ["refused", "loop"] as const;
+export const MIGRATE_CHOICES = ["on", "off"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFormat = (typeof LOG_FORMATS)[number];
 export type EngineChoice = (typeof ENGINE_CHOICES)[number];
 export type NetworkPolicyChoice = (typeof NETWORK_POLICY_CHOICES)[number];
 export type DiskImageChoice = (typeof DISK_IMAGE_CHOICES)[number];
+export type MigrateChoice = (typeof MIGRATE_CHOICES)[number];
 
 /** Every setting, typed and checked; each part of the program is given only its own. */
 export interface Config {
@@ -26,6 +28,8 @@ export interface Config {
   dataDir: string;
   /** A `postgresql://` URL; undefined: the program runs its own under `dataDir`. */
   databaseUrl: string | undefined;
+  /** `off`: somebody else brings the schema up to date. */
+  migrate: MigrateChoice;
   database: DatabaseConfig;
   log: LogConfig;
   /** Undefined: off. */
@@ -161,6 +165,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const config: Config = {
     dataDir,
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
+    migrate: read.choice("MIGRATE", MIGRATE_CHOICES, "on"),
     database: {
       poolSize: read.integer("DATABASE_POOL", 1, 1_000) ?? 10,
       queueSize: read.integer("DATABASE_QUEUE", 0, 100_000) ?? 2_000,
