@@ -7,9 +7,6 @@ import type { Logger } from "../runtime/log.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
 
-/** Of the time to drain, what calls under way may take; the rest is for what ends after them. */
-const CALLS_SHARE = 0.7;
-
 interface RpcOptions {
   config: Config;
   log: Logger;
@@ -28,10 +25,11 @@ export async function startRpc(options: RpcOptions): Promise<string | undefined>
   const { host, port } = config.rpc;
   if (port === undefined) return undefined;
   const token = await provideToken(config);
-  const graceMs = config.drainTimeoutSecs * 1_000 * CALLS_SHARE;
+  const isReady = async () => !lifecycle.stopping && ready();
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host, port, routes, token, ready, log, graceMs }),
-    end: (listening) => listening.close(),
+    start: () => listenRpc({ host, port, routes, token, ready: isReady, log }),
+    drain: (listening, ms) => listening.close(ms),
+    end: (listening) => listening.close(0),
   });
   return `${host}:${server.port}`;
 }

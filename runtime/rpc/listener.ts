@@ -3,6 +3,7 @@ import { createServer as createHttp2Server, type ServerHttp2Session } from "node
 import type { AddressInfo, Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { StartupError } from "../errors.ts";
+import { prepareDrain } from "../http-drain.ts";
 import { widen } from "./windows.ts";
 
 /** What every HTTP/2 connection without TLS begins with, and no HTTP/1.1 request that is served. */
@@ -23,7 +24,7 @@ export interface Listener {
   readonly port: number;
   /** Settles when it no longer listens and every connection is closed. */
   readonly closed: Promise<void>;
-  /** Takes no new connections or calls; connections close as their last call ends. */
+  /** Takes no new connections, and tells peers to call elsewhere; connections close as their last call ends. */
   drain(): void;
   /** Breaks what is still open. */
   destroy(): void;
@@ -45,12 +46,10 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
   // The HTTP/1.1 server listens for both, and so keeps its timeouts and its idle connections. What
   // Node's own listener does for each connection is put off until the protocol is known.
   const serveHttp1 = http1.listeners("connection")[0] as (socket: Socket) => void;
-  const undecided = new Set<Socket>();
   http1.removeAllListeners("connection").on("connection", (socket: Socket) => {
-    undecided.add(socket.once("close", () => undecided.delete(socket)));
     firstBytes(socket, (isHttp2) => {
-      undecided.delete(socket);
       if (isHttp2) {
+        http1Drain.leave(socket);
         socket.allowHalfOpen = false;
         http2.emit("connection", socket);
       } else {
@@ -59,16 +58,17 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
       }
     });
   });
+  const http1Drain = prepareDrain(http1);
   const sockets = track<Socket>((add) => http1.on("connection", add));
-
   await listening(http1, host, port);
   return {
     port: (http1.address() as AddressInfo).port,
     closed: new Promise((resolve) => http1.once("close", resolve)),
     drain() {
-      http1.close();
-      http1.keepAliveTimeout = 1;
-      for (const socket of undecided) socket.destroy();
+      void http1Drain.drain();
+      // The GOAWAY names the last call that is served. A client takes later ones, which crossed it on their way, for refused:
+      // nobody has begun with them. (After a GOAWAY that refuses none, Node's idle sessions do not read what comes.)
+      http2.on("session", (session) => session.close());
       for (const session of sessions) session.close();
     },
     destroy() {

@@ -34,16 +34,20 @@ export interface RpcServerOptions {
   /** Whether calls can be answered now, for grpc.health.v1. */
   ready: () => boolean | Promise<boolean>;
   log: ErrorLog;
-  /** How long `close` lets calls go on, in milliseconds; 5,000 unless set. */
-  graceMs?: number;
 }
 
 export interface RpcServer {
   /** The port it got. */
   readonly port: number;
-  /** Ends streams at once, lets other calls finish within the grace, and closes every connection. */
-  close(): Promise<void>;
+  /**
+   * Ends endless streams at once, lets other calls finish within the grace, and closes every connection. Once; a second call
+   * waits for the first.
+   * @param graceMs 5,000 unless set
+   */
+  close(graceMs?: number): Promise<void>;
 }
+
+const GRACE_MS = 5_000;
 
 /**
  * Serves Connect, gRPC and gRPC-Web on one port, over HTTP/2 without TLS and HTTP/1.1, with
@@ -51,7 +55,7 @@ export interface RpcServer {
  * @throws StartupError where the address cannot be had
  */
 export async function listenRpc(options: RpcServerOptions): Promise<RpcServer> {
-  const { host, port, graceMs = 5_000 } = options;
+  const { host, port } = options;
   const closing = new AbortController();
   const stopping = new AbortController();
   const ready = () => !closing.signal.aborted && options.ready();
@@ -63,7 +67,7 @@ export async function listenRpc(options: RpcServerOptions): Promise<RpcServer> {
   await app.ready();
   const listener = await listen(app, host, port);
 
-  const close = async () => {
+  const close = async (graceMs: number) => {
     closing.abort(shuttingDown());
     await shutDown(listener, graceMs, () => stopping.abort(shuttingDown()));
     await app.close();
@@ -71,8 +75,8 @@ export async function listenRpc(options: RpcServerOptions): Promise<RpcServer> {
   let closed: Promise<void> | undefined;
   return {
     port: listener.port,
-    close() {
-      closed ??= close();
+    close(graceMs = GRACE_MS) {
+      closed ??= close(graceMs);
       return closed;
     },
   };

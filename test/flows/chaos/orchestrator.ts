@@ -11,7 +11,7 @@ const config = readConfig(process.env);
 const log = createLogger(config.log.level);
 const lifecycle = new Lifecycle(log);
 const end = async (code: number) => {
-  await lifecycle.stop(config.drainTimeoutSecs * 1_000);
+  await lifecycle.stop(config.drain.timeoutSecs * 1_000);
   process.exit(code);
 };
 onSignals(
