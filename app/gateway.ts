@@ -16,6 +16,8 @@ export async function startGateway(
 ): Promise<string> {
   const app = await lifecycle.start("gateway", {
     start: () => buildApp(options),
+    announce: (built) => built.ending.announce(),
+    drain: (built, ms) => built.ending.drain(ms),
     end: (built) => built.close(),
   });
   try {

@@ -14,6 +14,7 @@ import { type Readiness, serveHealth } from "./health.ts";
 import { answerAlike, refuseStrays, sendError } from "./http/answers.ts";
 import { acceptJson } from "./http/body.ts";
 import { answerClientError } from "./http/client-error.ts";
+import { prepareEnding } from "./http/ending.ts";
 import { EventStreams } from "./http/event-streams.ts";
 import { leaveExpectations } from "./http/expectations.ts";
 import { Ongoing } from "./http/ongoing.ts";
@@ -68,7 +69,7 @@ export interface GatewayOptions {
   readiness: () => Promise<Readiness>;
 }
 
-/** The public HTTP server, not listening yet; its `close` answers held waits, ends streams and watches. */
+/** The public HTTP server, not listening yet; `ending` drains it, `close` at once. */
 export function buildApp({ clients, config, log, readiness }: GatewayOptions): FastifyInstance {
   const app = Fastify({
     loggerInstance: log,
@@ -79,7 +80,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     genReqId: requestId,
     trustProxy: config.trustedProxies.length > 0 ? [...config.trustedProxies] : false,
     routerOptions: { maxParamLength: MAX_PATH_PARAM },
-    // Draining is answered in the common envelope, see answers.ts.
+    // What still comes on an open connection is served, see ending.ts.
     return503OnClosing: false,
     frameworkErrors: sendError,
     clientErrorHandler: answerClientError,
@@ -101,10 +102,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     await limits.start();
   });
   const ongoing = new Ongoing();
-  app.addHook("preClose", async () => {
-    waits.drain();
-    ongoing.drain();
-  });
+  prepareEnding(app, waits, ongoing);
   // Requests under way still need both.
   app.addHook("onClose", async () => {
     limits.close();

@@ -2,7 +2,7 @@ import type { Server, ServerResponse } from "node:http";
 import { Server as NetServer, type Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 
-/** How long a connection that says nothing is kept once the drain has begun: a request may be on its way on it. */
+/** How long a connection that says nothing is kept once the end was announced: a request may be on its way on it. */
 const LINGER_MS = 1_000;
 const LOOK_MS = 50;
 
@@ -18,8 +18,11 @@ interface Connection {
 export interface HttpDrain {
   /** From now on every answer says that it is the last of its connection. Everything is still taken. */
   announce(): void;
-  /** Takes no new connections; returns when the last one is gone. What comes on those that are open is served. */
-  drain(): Promise<void>;
+  /**
+   * Takes no new connections; returns when the last one is gone. What comes on those that are open is served.
+   * @param ms how much time there is; without any, idle connections are closed at once
+   */
+  drain(ms: number): Promise<void>;
   /** Leaves a connection to somebody else, who ends it. */
   leave(socket: Socket): void;
   /** Breaks what is still open. */
@@ -42,23 +45,25 @@ export function prepareDrain(server: Server): HttpDrain {
       connection?.answers.delete(response);
       if (connection) connection.movedAt = performance.now();
     });
-    if (announcedAt !== undefined) makeLast(response);
+    if (announcedAt !== undefined && connection) makeLast(connection);
   });
 
   const announce = () => {
     if (announcedAt !== undefined) return;
     announcedAt = performance.now();
-    for (const { answers } of open.values()) for (const answer of answers) makeLast(answer);
+    for (const connection of open.values()) makeLast(connection);
   };
-  const closeIdle = () => {
-    const now = performance.now();
+  const closeIdle = (lingerMs: number) => {
+    const until = performance.now() - lingerMs;
     for (const [socket, connection] of open)
-      if (isIdle(socket, connection, now, announcedAt ?? now)) socket.destroy();
+      if (isIdleSince(until, socket, connection, announcedAt)) socket.destroy();
   };
   let drained: Promise<void> | undefined;
-  const drain = async () => {
+  const drain = async (ms: number) => {
     announce();
-    const timer = setInterval(closeIdle, LOOK_MS);
+    const lingerMs = Math.min(LINGER_MS, ms);
+    closeIdle(lingerMs);
+    const timer = setInterval(closeIdle, LOOK_MS, lingerMs);
     await stopListening(server);
     clearInterval(timer);
     // Ends its own timer.
@@ -66,8 +71,8 @@ export function prepareDrain(server: Server): HttpDrain {
   };
   return {
     announce,
-    drain() {
-      drained ??= drain();
+    drain(ms) {
+      drained ??= drain(ms);
       return drained;
     },
     leave: (socket) => void open.delete(socket),
@@ -78,19 +83,23 @@ export function prepareDrain(server: Server): HttpDrain {
   };
 }
 
-/** It has been silent for a while, also since the drain began, and nobody waits for an answer. */
-function isIdle(socket: Socket, connection: Connection, now: number, announcedAt: number): boolean {
+/** It has been silent from then on, also since the end was announced, and nobody waits for an answer. */
+function isIdleSince(then: number, socket: Socket, connection: Connection, announcedAt = 0) {
   if (connection.bytes !== socket.bytesRead) {
     connection.bytes = socket.bytesRead;
-    connection.movedAt = now;
+    connection.movedAt = performance.now();
   }
-  const since = Math.max(connection.movedAt, announcedAt);
-  return connection.answers.size === 0 && now - since >= LINGER_MS;
+  return connection.answers.size === 0 && Math.max(connection.movedAt, announcedAt) <= then;
 }
 
-// What is on its way already has said what it says; its connection ends when it is idle.
-function makeLast(response: ServerResponse): void {
-  if (!response.headersSent) response.setHeader("connection", "close");
+/** Lets the last of its answers say that it is that. One that is on its way already has said what it says. */
+function makeLast({ answers }: Connection): void {
+  const all = [...answers];
+  for (const answer of all) {
+    if (answer.headersSent) continue;
+    if (answer === all.at(-1)) answer.setHeader("connection", "close");
+    else answer.removeHeader("connection");
+  }
 }
 
 /** An HTTP server's own `close` would break idle connections off at once, with what is on its way to them. */

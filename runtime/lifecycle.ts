@@ -3,6 +3,7 @@ import type { Logger } from "./log.ts";
 
 interface Part {
   name: string;
+  announce: () => void;
   drain: (ms: number) => Promise<void>;
   end: () => Promise<void> | void;
   always: boolean;
@@ -10,6 +11,8 @@ interface Part {
 
 export interface PartOptions<T> {
   start: () => Promise<T> | T;
+  /** Tells those who use it that it will end; it still serves all that comes. */
+  announce?: (part: T) => void;
   /**
    * Takes nothing new, and lets what is under way finish while every other part still works.
    * @param ms how long that may take
@@ -43,12 +46,16 @@ export class Lifecycle {
   }
 
   /** @throws Error where a stop was asked for meanwhile; the part has been ended then */
-  async start<T>(name: string, { start, drain, end, always = false }: PartOptions<T>): Promise<T> {
+  async start<T>(
+    name: string,
+    { start, announce, drain, end, always = false }: PartOptions<T>,
+  ): Promise<T> {
     this.#refuseStopping();
     const starting = (async () => {
       const part = await start();
       this.#parts.push({
         name,
+        announce: () => announce?.(part),
         drain: async (ms) => drain?.(part, ms),
         end: () => end(part),
         always,
@@ -81,6 +88,7 @@ export class Lifecycle {
   async #stopAll(limitMs: number, delayMs: number): Promise<void> {
     const timer = setTimeout(() => this.force(), delayMs + limitMs);
     await this.#starting;
+    for (const { announce } of this.#parts) announce();
     if (delayMs > 0) await this.#unlessForced(delay(delayMs, undefined, { ref: false }));
     await this.#unlessForced(this.#drainAll(limitMs * DRAIN_SHARE));
     for (const part of this.#parts.toReversed()) await this.#endPart(part);

@@ -24,8 +24,11 @@ export interface Listener {
   readonly port: number;
   /** Settles when it no longer listens and every connection is closed. */
   readonly closed: Promise<void>;
-  /** Takes no new connections, and tells peers to call elsewhere; connections close as their last call ends. */
-  drain(): void;
+  /**
+   * Takes no new connections, and tells peers to call elsewhere; connections close as their last call ends.
+   * @param ms how much time there is
+   */
+  drain(ms: number): void;
   /** Breaks what is still open. */
   destroy(): void;
 }
@@ -64,8 +67,8 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
   return {
     port: (http1.address() as AddressInfo).port,
     closed: new Promise((resolve) => http1.once("close", resolve)),
-    drain() {
-      void http1Drain.drain();
+    drain(ms) {
+      void http1Drain.drain(ms);
       // The GOAWAY names the last call that is served. A client takes later ones, which crossed it on their way, for refused:
       // nobody has begun with them. (After a GOAWAY that refuses none, Node's idle sessions do not read what comes.)
       http2.on("session", (session) => session.close());

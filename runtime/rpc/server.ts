@@ -113,7 +113,7 @@ function routerOptions(
 async function shutDown(listener: Listener, graceMs: number, abortCalls: () => void) {
   const closedWithin = (ms: number) =>
     Promise.race([listener.closed, delay(ms, undefined, { ref: false })]);
-  listener.drain();
+  listener.drain(graceMs);
   await closedWithin(graceMs);
   abortCalls();
   await closedWithin(FLUSH_MS);
