@@ -8,6 +8,8 @@ export interface Running {
   url: string;
   /** Address of the services' own port; undefined: it is off. */
   rpc: string | undefined;
+  /** URL of the admin port; undefined: it is off. */
+  admin: string | undefined;
   config: Config;
   engine: ChosenEngine;
   bootstrap: BootstrapResult;
@@ -17,7 +19,7 @@ export interface Running {
 
 /** What a person at the terminal has to know, the line for a first sandbox last. */
 export function banner(running: Running): string {
-  const { url, rpc, engine, config } = running;
+  const { url, rpc, admin, engine, config } = running;
   const policies = policiesOf(engine);
   const facts = [
     ["Address", `${url} (reference: ${url}/docs)`],
@@ -26,6 +28,7 @@ export function banner(running: Running): string {
     ["Data", config.dataDir],
     ["Database", config.databaseUrl ? "DATABASE_URL" : "its own PostgreSQL, with the data"],
     ...(rpc ? [["RPC", `${rpc} (Connect, gRPC and gRPC-Web)`]] : []),
+    ...(admin ? [["Admin", `${admin} (/healthz, /readyz)`]] : []),
     ...keyFacts(running),
   ].map(([name, value]) => `  ${name?.padEnd(10)}${value}`);
   const warning = warningOf(engine);

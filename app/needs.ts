@@ -7,10 +7,10 @@ import type { RoleOptions } from "./roles.ts";
  * The database that a role shares with the others; none of its own.
  * @throws StartupError
  */
-export async function requireDatabase({ config, lifecycle, onCrash }: RoleOptions) {
-  if (config.databaseUrl === undefined)
+export async function requireDatabase(options: RoleOptions) {
+  if (options.config.databaseUrl === undefined)
     throw new StartupError("A role that runs alone needs DATABASE_URL: the one database of all");
-  return provideDatabase(config, lifecycle, onCrash);
+  return provideDatabase(options);
 }
 
 /** @throws StartupError where a service would not listen */

@@ -21,6 +21,7 @@ import { createOrganizationService } from "../services/organization/service.ts";
 import { listenForKeys } from "../services/organization/store/listen.ts";
 import { createStore as createOrganizationStore } from "../services/organization/store.ts";
 import { provideDatabase } from "./database.ts";
+import { Needs } from "./readiness.ts";
 import { tokenFileOf } from "./rpc.ts";
 
 /** What an operator works with. */
@@ -89,7 +90,8 @@ async function openOperatorDatabase(options: OperatorOptions): Promise<OpenDatab
   const { config, lifecycle } = options;
   // The next statement says so itself.
   const onCrash = () => {};
-  if (config.databaseUrl !== undefined) return provideDatabase(config, lifecycle, onCrash);
+  if (config.databaseUrl !== undefined)
+    return provideDatabase({ ...options, onCrash, needs: new Needs(lifecycle) });
   await prepareDataDir(config.dataDir);
   const server = await lifecycle.start("PostgreSQL", {
     start: () => reachPostgres(join(config.dataDir, "postgres")),

@@ -1,38 +1,53 @@
+import type { Client } from "@connectrpc/connect";
 import type { Database } from "../prisma/database.ts";
+import type { OrchestratorService } from "../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { inTime } from "../runtime/in-time.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
-import { isServing, type Served } from "./remotes.ts";
-import type { Services } from "./services.ts";
 
 const TIMEOUT_MS = 2_000;
 
-type Orchestrators = Services["clients"]["orchestrators"];
-
-/** Asks whether what a request needs is there: the database, and an orchestrator that leads an engine. */
-export function createReadiness(
-  database: Database,
-  { orchestrators }: Services["clients"],
-  lifecycle: Lifecycle,
-) {
-  return asking(lifecycle, {
-    database: () => databaseAnswers(database),
-    orchestrator: () => leads(orchestrators),
-  });
+/** Whether a program can serve, and of each thing that it needs, whether it is there. */
+export interface Look {
+  ready: boolean;
+  checks: Record<string, boolean>;
 }
 
-/** The same where all of it is in other processes: each service says itself whether it can serve. */
-export function createRemoteReadiness(
-  remotes: Record<"sandbox" | "organization" | "billing", Served> & {
-    orchestrator: { client: Orchestrators };
-  },
-  lifecycle: Lifecycle,
-) {
-  return asking(lifecycle, {
-    sandbox: () => isServing(remotes.sandbox),
-    organization: () => isServing(remotes.organization),
-    billing: () => isServing(remotes.billing),
-    orchestrator: () => leads(remotes.orchestrator.client),
-  });
+type Question = () => Promise<boolean>;
+
+/** What a program needs to serve, by name. Each is missing until the part that knows it has come. */
+export class Needs {
+  readonly #questions = new Map<string, Question>();
+  readonly #lifecycle: Pick<Lifecycle, "stopping">;
+
+  constructor(lifecycle: Pick<Lifecycle, "stopping">) {
+    this.#lifecycle = lifecycle;
+  }
+
+  /** Names what the program will ask for, before it waits for any of it. */
+  readonly expect = (...names: readonly string[]): void => {
+    for (const name of names) this.#questions.set(name, async () => false);
+  };
+
+  /** How it is found out from now on; a question that fails, or takes longer than two seconds, counts as no. */
+  readonly ask = (name: string, question: Question): void => {
+    this.#questions.set(name, question);
+  };
+
+  /** Asks all of it, at once. */
+  readonly look = async (): Promise<Look> => {
+    const asked = [...this.#questions].map(
+      async ([name, ask]) => [name, await holds(ask)] as const,
+    );
+    const answers = Object.fromEntries(await Promise.all(asked));
+    const checks = { ...answers, running: !this.#lifecycle.stopping };
+    return { ready: Object.values(checks).every(Boolean), checks };
+  };
+
+  readonly ready = async (): Promise<boolean> => (await this.look()).ready;
+}
+
+async function holds(ask: Question): Promise<boolean> {
+  return inTime(ask(), TIMEOUT_MS).catch(() => false);
 }
 
 /** @throws ServiceError while it does not */
@@ -41,21 +56,8 @@ export async function databaseAnswers(database: Database): Promise<boolean> {
   return true;
 }
 
-function asking(lifecycle: Lifecycle, questions: Record<string, () => Promise<boolean>>) {
-  return async () => {
-    const answers = await Promise.all(
-      Object.entries(questions).map(async ([name, ask]) => [name, await holds(ask())] as const),
-    );
-    const checks = { ...Object.fromEntries(answers), running: !lifecycle.stopping };
-    return { ready: Object.values(checks).every(Boolean), checks };
-  };
-}
-
-async function leads(orchestrators: Orchestrators): Promise<boolean> {
+/** Whether an orchestrator leads an engine. */
+export async function leads(orchestrators: Client<typeof OrchestratorService>): Promise<boolean> {
   const { engines } = await orchestrators.listEngines({}, { timeoutMs: TIMEOUT_MS });
   return engines.some(({ alive }) => alive);
-}
-
-async function holds(check: Promise<boolean>): Promise<boolean> {
-  return inTime(check, TIMEOUT_MS).catch(() => false);
 }

@@ -6,6 +6,7 @@ import {
 } from "../proto/gen/grpc/health/v1/health_pb.ts";
 import type { Config } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
+import { countClientCalls } from "../runtime/metrics/rpc.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
 import type { RoleOptions } from "./roles.ts";
 import { provideToken } from "./rpc.ts";
@@ -27,7 +28,7 @@ const HEALTH_TIMEOUT_MS = 2_000;
  * @throws StartupError where there is no URL
  */
 export async function provideRemote<S extends DescService>(
-  { config, lifecycle }: RoleOptions,
+  { config, lifecycle, metrics }: RoleOptions,
   name: Name,
   service: S,
 ): Promise<Remote<S>> {
@@ -35,7 +36,8 @@ export async function provideRemote<S extends DescService>(
   const baseUrl = config.rpc.urls[name] ?? "";
   const token = await provideToken(config);
   const transport = await lifecycle.start(`connection to the ${name} service`, {
-    start: () => createRemoteTransport({ baseUrl, token }),
+    start: () =>
+      createRemoteTransport({ baseUrl, token, interceptors: [countClientCalls(metrics)] }),
     end: (connected) => connected.close(),
   });
   return {

@@ -4,6 +4,8 @@ import { keepSecretFile } from "../runtime/data-dir.ts";
 import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
+import type { Metrics } from "../runtime/metrics/metrics.ts";
+import { countServerCalls } from "../runtime/metrics/rpc.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
 
@@ -11,6 +13,7 @@ interface RpcOptions {
   config: Config;
   log: Logger;
   lifecycle: Lifecycle;
+  metrics: Metrics;
   routes: Routes;
   ready: () => Promise<boolean>;
 }
@@ -21,13 +24,14 @@ interface RpcOptions {
  * @throws StartupError where the port or the token cannot be had
  */
 export async function startRpc(options: RpcOptions): Promise<string | undefined> {
-  const { config, log, lifecycle, routes, ready } = options;
+  const { config, log, lifecycle, metrics, routes, ready } = options;
   const { host, port } = config.rpc;
   if (port === undefined) return undefined;
   const token = await provideToken(config);
   const isReady = async () => !lifecycle.stopping && ready();
+  const interceptors = [countServerCalls(metrics)];
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host, port, routes, token, ready: isReady, log }),
+    start: () => listenRpc({ host, port, routes, token, ready: isReady, log, interceptors }),
     drain: (listening, ms) => listening.close(ms),
     end: (listening) => listening.close(0),
   });

@@ -10,6 +10,8 @@ import { VolumeService } from "../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
+import type { Metrics } from "../runtime/metrics/metrics.ts";
+import { countServerCalls } from "../runtime/metrics/rpc.ts";
 import { createInProcessTransport } from "../runtime/rpc/in-process.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import type { Secrets } from "../runtime/secrets.ts";
@@ -25,6 +27,7 @@ export interface ServicesOptions {
   config: Config;
   log: Logger;
   lifecycle: Lifecycle;
+  metrics: Metrics;
   database: Database;
   databaseUrl: string;
   secrets: Secrets;
@@ -48,13 +51,14 @@ export interface Services {
 
 /** @throws StartupError */
 export async function startServices(options: ServicesOptions): Promise<Services> {
-  const { config, log, database } = options;
+  const { config, log, metrics, database } = options;
   const organization = await startOrganizations(options);
   const sandbox = await startSandboxes(options);
   const chosen = await chooseEngine(config.engine, database, log);
   const sandboxRoutes: Routes = (router) =>
     router.service(SandboxService, sandbox.service).service(VolumeService, sandbox.volumes);
-  const toSandboxes = createInProcessTransport(sandboxRoutes, { log });
+  const inProcess = { log, interceptors: [countServerCalls(metrics)] };
+  const toSandboxes = createInProcessTransport(sandboxRoutes, inProcess);
   const sandboxes = createClient(SandboxService, toSandboxes);
   const volumes = createClient(VolumeService, toSandboxes);
   const orchestrator = await startOrchestrators(options, chosen, { sandboxes, volumes });
@@ -66,7 +70,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
     router.service(VolumeFileService, orchestrator.files);
     router.service(BillingService, billing.service);
   };
-  const transport = createInProcessTransport(routes, { log });
+  const transport = createInProcessTransport(routes, inProcess);
   const clients = {
     sandboxes,
     volumes,
@@ -130,7 +134,7 @@ export function startSandboxes({ config, log, lifecycle, database, secrets }: Se
 }
 
 export function startOrchestrators(
-  { config, log, lifecycle, database, databaseUrl, secrets }: ServicesOptions,
+  { config, log, lifecycle, metrics, database, databaseUrl, secrets }: ServicesOptions,
   { engine }: ChosenEngine,
   to: { sandboxes: Client<typeof SandboxService>; volumes: Client<typeof VolumeService> },
 ) {
@@ -147,6 +151,7 @@ export function startOrchestrators(
         unseal,
         hashRequest: (sha256) => secrets.hmac("idempotency", sha256),
         limits,
+        metrics,
       }),
     end: (service) => service.stop(),
   });
@@ -157,8 +162,9 @@ export function startBilling(
     config,
     log,
     lifecycle,
+    metrics,
     database,
-  }: Pick<ServicesOptions, "config" | "log" | "lifecycle" | "database">,
+  }: Pick<ServicesOptions, "config" | "log" | "lifecycle" | "metrics" | "database">,
   sandboxes: Client<typeof SandboxService>,
 ) {
   return lifecycle.start("billing service", {
@@ -167,6 +173,7 @@ export function startBilling(
         database,
         sandboxes,
         poolGraceSecs: config.billing.poolGraceSecs,
+        metrics,
         onError: complaints(log, "billing"),
       }),
     end: (service) => service.stop(),

@@ -7,6 +7,8 @@ import type { OrganizationService } from "../proto/gen/organization/v1/organizat
 import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { VolumeService } from "../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { RateLimitConfig } from "../runtime/env.ts";
+import { METRICS } from "../runtime/metrics/catalogue.ts";
+import { Metrics } from "../runtime/metrics/metrics.ts";
 import { Authenticator } from "./auth.ts";
 import { allowOrigins } from "./cors.ts";
 import { serveDocs } from "./docs.ts";
@@ -14,9 +16,11 @@ import { type Readiness, serveHealth } from "./health.ts";
 import { answerAlike, refuseStrays, sendError } from "./http/answers.ts";
 import { acceptJson } from "./http/body.ts";
 import { answerClientError } from "./http/client-error.ts";
+import { countRequests } from "./http/count-requests.ts";
 import { prepareEnding } from "./http/ending.ts";
 import { EventStreams } from "./http/event-streams.ts";
 import { leaveExpectations } from "./http/expectations.ts";
+import { onFinished } from "./http/finished.ts";
 import { Ongoing } from "./http/ongoing.ts";
 import { requestId } from "./http/request-id.ts";
 import { mount } from "./http/route.ts";
@@ -65,12 +69,15 @@ export interface GatewayOptions {
     redisPatienceMs?: number;
   };
   log: FastifyBaseLogger;
+  /** Of the program; of its own where it is not set. */
+  metrics?: Metrics;
   /** Whether what the gateway needs is there. */
   readiness: () => Promise<Readiness>;
 }
 
 /** The public HTTP server, not listening yet; `ending` drains it, `close` at once. */
-export function buildApp({ clients, config, log, readiness }: GatewayOptions): FastifyInstance {
+export function buildApp(options: GatewayOptions): FastifyInstance {
+  const { clients, config, log, metrics = new Metrics(), readiness } = options;
   const app = Fastify({
     loggerInstance: log,
     logController: new LogController({
@@ -94,6 +101,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     organizations: clients.organizations,
     timeoutMs: rpcTimeoutMs,
     limits,
+    metrics,
     log,
   });
   app.addHook("onReady", async () => {
@@ -109,6 +117,17 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     await authenticator.close();
   });
 
+  const streams = new EventStreams(ongoing);
+  const transfers = new Transfers({
+    ongoing,
+    whileGood: authenticator.whileGood,
+    idleMs: config.transferIdleMs,
+  });
+  metrics.gauge(METRICS.waitsHeld, (put) => put(waits.held, {}));
+  metrics.gauge(METRICS.waitsMax, (put) => put(config.waitsMax, {}));
+  metrics.gauge(METRICS.logFollowers, (put) => put(streams.open, {}));
+  metrics.gauge(METRICS.transfers, (put) => put(transfers.open, {}));
+  onFinished(app, countRequests(metrics));
   const paths = collectPaths(app);
   leaveExpectations(app);
   acceptJson(app);
@@ -127,7 +146,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
     }),
     logsRoute({
       orchestrators: clients.orchestrators,
-      streams: new EventStreams(ongoing),
+      streams,
       rpcTimeoutMs,
       whileGood: authenticator.whileGood,
     }),
@@ -136,11 +155,7 @@ export function buildApp({ clients, config, log, readiness }: GatewayOptions): F
       files: clients.files,
       rpcTimeoutMs,
       pieceBytes: config.pieceBytes,
-      transfers: new Transfers({
-        ongoing,
-        whileGood: authenticator.whileGood,
-        idleMs: config.transferIdleMs,
-      }),
+      transfers,
     }),
     ...organizationRoutes({ organizations: clients.organizations, rpcTimeoutMs }),
     ...eventRoutes({ organizations: clients.organizations, rpcTimeoutMs }),

@@ -3,13 +3,15 @@ import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from "fastify";
 import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import { hashApiKey, isApiKey } from "../runtime/api-key.ts";
 import type { Caller } from "../runtime/caller.ts";
+import { METRICS } from "../runtime/metrics/catalogue.ts";
+import type { Metrics } from "../runtime/metrics/metrics.ts";
 import { sourceOf } from "./auth/client-address.ts";
 import { Guesses } from "./auth/guesses.ts";
 import { HeldKeys, type KeyLook } from "./auth/held-keys.ts";
 import { type Holder, KeyCache } from "./auth/key-cache.ts";
 import { KeyUses } from "./auth/key-uses.ts";
 import { watchKeys } from "./auth/watch-keys.ts";
-import { orgSuspended, unauthorized } from "./errors.ts";
+import { orgSuspended, toPublicError, unauthorized } from "./errors.ts";
 import type { RateLimits } from "./limits/rate-limits.ts";
 
 declare module "fastify" {
@@ -26,6 +28,7 @@ interface AuthenticatorOptions {
   /** Deadline of a look-up. */
   timeoutMs: number;
   limits: RateLimits;
+  metrics: Metrics;
   log: FastifyBaseLogger;
 }
 
@@ -37,13 +40,20 @@ export class Authenticator {
   readonly #uses: KeyUses;
   readonly #held = new HeldKeys();
   readonly #end = new AbortController();
+  readonly #refused: (code: string) => void;
 
   constructor(options: AuthenticatorOptions) {
-    const { organizations, timeoutMs, log } = options;
+    const { organizations, timeoutMs, metrics, log } = options;
     this.#options = options;
     this.#keys = new KeyCache(organizations, timeoutMs);
     this.#guesses = new Guesses(timeoutMs);
     this.#uses = new KeyUses(organizations, log);
+    const refusals = metrics.counter(METRICS.authRefusals);
+    this.#refused = (code) => refusals.inc({ code });
+    metrics.gauge(METRICS.keyCurrencyAge, (put) => {
+      const age = this.#keys.currency.ageMs();
+      if (age !== undefined) put(age / 1_000, {});
+    });
   }
 
   /** Begins to watch keys; once. */
@@ -71,13 +81,22 @@ export class Authenticator {
    * @throws PublicError (invalid_api_key, org_suspended, rate_limited)
    */
   readonly authenticate = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    try {
+      await this.#admit(request, reply);
+    } catch (error) {
+      this.#refused(toPublicError(error).code);
+      throw error;
+    }
+  };
+
+  async #admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const { orgId, apiKeyId, apiKeyName, suspended } = await this.#holderOf(request);
     await this.#options.limits.admit(apiKeyId, reply);
     if (suspended) throw orgSuspended();
     this.#uses.note(apiKeyId);
     const actor = { kind: "api_key", api_key_id: apiKeyId, name: apiKeyName } as const;
     request.caller = { orgId, actor, requestId: request.id };
-  };
+  }
 
   /**
    * For an answer that goes on: aborts `cut` when the key of its request is revoked or has expired, or the organization is

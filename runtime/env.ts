@@ -22,6 +22,7 @@ export interface Config {
   log: { level: LogLevel };
   gateway: GatewayConfig;
   rpc: RpcConfig;
+  admin: AdminConfig;
   engine: EngineConfig;
   orchestrator: OrchestratorConfig;
   organization: OrganizationConfig;
@@ -70,6 +71,12 @@ export interface RpcConfig {
   urls: Record<"sandbox" | "orchestrator" | "organization" | "billing", string | undefined>;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
+}
+
+export interface AdminConfig {
+  host: string;
+  /** 0: any free one; undefined: off. */
+  port: number | undefined;
 }
 
 export interface EngineConfig {
@@ -155,6 +162,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         "at least 16 printable ASCII characters",
       ),
     },
+    admin: { host: host(read, "ADMIN_HOST"), port: read.integer("ADMIN_PORT", 0, 65_535) },
     engine: {
       volumesDir: resolve(read.text("VOLUMES_DIR") ?? join(dataDir, "volumes")),
       choice: read.choice("ENGINE", ENGINE_CHOICES, "auto"),

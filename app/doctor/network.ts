@@ -5,7 +5,7 @@ import { whyOf } from "../../runtime/data-dir.ts";
 import type { Config } from "../../runtime/env.ts";
 import { inTime } from "../../runtime/in-time.ts";
 import { createRemoteTransport } from "../../runtime/rpc/client.ts";
-import { urlOf } from "../gateway.ts";
+import { urlOf } from "../listen.ts";
 import { requireToken } from "../operator.ts";
 import { isServing } from "../remotes.ts";
 import { type Check, fail, ok, type Subject, skip, warn } from "./check.ts";

@@ -1,7 +1,6 @@
 import { BillingService } from "../../proto/gen/billing/v1/billing_service_pb.ts";
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { requireDatabase, requirePort } from "../needs.ts";
-import { databaseAnswers } from "../readiness.ts";
 import { provideRemote } from "../remotes.ts";
 import type { RoleOptions } from "../roles.ts";
 import { startRpc } from "../rpc.ts";
@@ -19,7 +18,7 @@ export async function startBillingRole(options: RoleOptions): Promise<string> {
   const address = await startRpc({
     ...options,
     routes: (router) => router.service(BillingService, service),
-    ready: () => databaseAnswers(database),
+    ready: options.needs.ready,
   });
   return `the billing service takes calls on ${address}`;
 }

@@ -6,8 +6,8 @@ import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts
 import { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { PIECE } from "../../runtime/rpc/pieces.ts";
 import { startGateway } from "../gateway.ts";
-import { createRemoteReadiness } from "../readiness.ts";
-import { provideRemote, requireUrls } from "../remotes.ts";
+import { leads } from "../readiness.ts";
+import { isServing, provideRemote, requireUrls } from "../remotes.ts";
 import type { RoleOptions } from "../roles.ts";
 
 /**
@@ -15,16 +15,16 @@ import type { RoleOptions } from "../roles.ts";
  * @throws StartupError
  */
 export async function startGatewayRole(options: RoleOptions): Promise<string> {
-  const { config, log, lifecycle } = options;
+  const { config, log, lifecycle, needs, metrics } = options;
   requireUrls(config, ["sandbox", "organization", "orchestrator", "billing"]);
   const sandbox = await provideRemote(options, "sandbox", SandboxService);
   const organization = await provideRemote(options, "organization", OrganizationService);
   const orchestrator = await provideRemote(options, "orchestrator", OrchestratorService);
   const billing = await provideRemote(options, "billing", BillingService);
-  const readiness = createRemoteReadiness(
-    { sandbox, organization, orchestrator, billing },
-    lifecycle,
-  );
+  needs.ask("sandbox", () => isServing(sandbox));
+  needs.ask("organization", () => isServing(organization));
+  needs.ask("billing", () => isServing(billing));
+  needs.ask("orchestrator", () => leads(orchestrator.client));
   const clients = {
     sandboxes: sandbox.client,
     volumes: sandbox.beside(VolumeService),
@@ -33,7 +33,16 @@ export async function startGatewayRole(options: RoleOptions): Promise<string> {
     files: orchestrator.beside(VolumeFileService),
     billing: billing.client,
   };
-  const gateway = { clients, config: { ...config.gateway, pieceBytes: PIECE }, log, readiness };
-  const url = await startGateway(gateway, config.gateway, lifecycle);
+  const url = await startGateway(
+    {
+      clients,
+      config: { ...config.gateway, pieceBytes: PIECE },
+      log,
+      metrics,
+      readiness: needs.look,
+    },
+    config.gateway,
+    lifecycle,
+  );
   return `the gateway takes requests on ${url}`;
 }

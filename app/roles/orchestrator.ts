@@ -5,7 +5,6 @@ import { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { policiesOf, warningOf } from "../banner.ts";
 import { type ChosenEngine, chooseEngine } from "../engine.ts";
 import { requireDatabase, requirePort } from "../needs.ts";
-import { databaseAnswers } from "../readiness.ts";
 import { isServing, provideRemote } from "../remotes.ts";
 import type { RoleOptions } from "../roles.ts";
 import { startRpc } from "../rpc.ts";
@@ -21,12 +20,15 @@ export async function startOrchestratorRole(
   options: RoleOptions,
   choose: typeof chooseEngine = chooseEngine,
 ): Promise<string> {
-  const { config, log } = options;
+  const { config, log, needs } = options;
   requirePort(config);
+  needs.expect("database", "schema", "sandbox", "engine");
   const sandbox = await provideRemote(options, "sandbox", SandboxService);
+  needs.ask("sandbox", () => isServing(sandbox));
   const secrets = await provideSecrets(config);
   const { database, url } = await requireDatabase(options);
   const chosen = await choose(config.engine, database, log);
+  needs.ask("engine", async () => true);
   const parts = { ...options, database, databaseUrl: url, secrets };
   const { service, files } = await startOrchestrators(parts, chosen, {
     sandboxes: sandbox.client,
@@ -36,7 +38,7 @@ export async function startOrchestratorRole(
     ...options,
     routes: (router) =>
       router.service(OrchestratorService, service).service(VolumeFileService, files),
-    ready: async () => (await databaseAnswers(database)) && (await isServing(sandbox)),
+    ready: needs.ready,
   });
   return orchestratorReady(address, chosen);
 }

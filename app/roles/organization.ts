@@ -1,6 +1,5 @@
 import { OrganizationService } from "../../proto/gen/organization/v1/organization_service_pb.ts";
 import { requireDatabase, requirePort } from "../needs.ts";
-import { databaseAnswers } from "../readiness.ts";
 import type { RoleOptions } from "../roles.ts";
 import { startRpc } from "../rpc.ts";
 import { provideSecrets } from "../secrets.ts";
@@ -20,7 +19,7 @@ export async function startOrganizationRole(options: RoleOptions): Promise<strin
   const address = await startRpc({
     ...options,
     routes: (router) => router.service(OrganizationService, service),
-    ready: () => databaseAnswers(database),
+    ready: options.needs.ready,
   });
   const key = bootstrap.generatedKey;
   const made = key ? `; API key ${key} (shown this once, kept in ${keyFileOf(config)})` : "";

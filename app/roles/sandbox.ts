@@ -1,7 +1,6 @@
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { requireDatabase, requirePort } from "../needs.ts";
-import { databaseAnswers } from "../readiness.ts";
 import type { RoleOptions } from "../roles.ts";
 import { startRpc } from "../rpc.ts";
 import { provideSecrets } from "../secrets.ts";
@@ -25,7 +24,7 @@ export async function startSandboxRole(options: RoleOptions): Promise<string> {
   const address = await startRpc({
     ...options,
     routes: (router) => router.service(SandboxService, service).service(VolumeService, volumes),
-    ready: () => databaseAnswers(database),
+    ready: options.needs.ready,
   });
   return `the sandbox service takes calls on ${address}`;
 }

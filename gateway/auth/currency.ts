@@ -5,6 +5,8 @@ const TRUST_MS = 700;
 export class Currency {
   #since = Number.POSITIVE_INFINITY;
   #until = Number.NEGATIVE_INFINITY;
+  /** Of what was told last, what every change up to then was told of. */
+  #provenAt: number | undefined;
 
   /** Every change that was committed `ageMs` ago, or earlier, has been told. */
   current(ageMs: number): void {
@@ -12,6 +14,12 @@ export class Currency {
     // After a lapse nobody knows what was missed: only what is asked from now on counts.
     if (now >= this.#until) this.#since = now;
     this.#until = Math.max(this.#until, now + TRUST_MS - ageMs);
+    this.#provenAt = Math.max(this.#provenAt ?? Number.NEGATIVE_INFINITY, now - ageMs);
+  }
+
+  /** How long ago it was that every change had been told; undefined: it never was. */
+  ageMs(): number | undefined {
+    return this.#provenAt === undefined ? undefined : performance.now() - this.#provenAt;
   }
 
   /** The stream broke off. */

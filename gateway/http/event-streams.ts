@@ -16,6 +16,11 @@ export class EventStreams {
     this.#ongoing = ongoing;
   }
 
+  /** How many go on. */
+  get open(): number {
+    return this.#open.size;
+  }
+
   /**
    * Answers with events until they end, fail, or the client hangs up. A client that does not read holds the events up, for the
    * next is asked for when the one before is on its way.

@@ -19,9 +19,15 @@ export interface TransferOptions {
 /** Contents on their way in or out, for as long as they move. */
 export class Transfers {
   readonly #options: TransferOptions;
+  #open = 0;
 
   constructor(options: TransferOptions) {
     this.#options = options;
+  }
+
+  /** How many go on. */
+  get open(): number {
+    return this.#open;
   }
 
   /**
@@ -33,6 +39,7 @@ export class Transfers {
     const cut = new AbortController();
     const leave = ongoing.enter(cut);
     const release = whileGood(request, cut);
+    this.#open += 1;
     const hungUp = () => cut.abort();
     // It may have gone while it was found out who asks.
     if (reply.raw.destroyed) hungUp();
@@ -41,6 +48,7 @@ export class Transfers {
       cut,
       setTimeout(() => cut.abort(late()), idleMs),
       () => {
+        this.#open -= 1;
         leave();
         release();
         reply.raw.off("close", hungUp);

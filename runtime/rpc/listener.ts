@@ -2,6 +2,7 @@ import { createServer as createHttp1Server, type Server } from "node:http";
 import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
+import { BACKLOG } from "../backlog.ts";
 import { StartupError } from "../errors.ts";
 import { prepareDrain } from "../http-drain.ts";
 import { widen } from "./windows.ts";
@@ -125,7 +126,7 @@ function listening(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const onError = ({ message }: Error) =>
       reject(new StartupError(`Cannot listen for RPC on ${host}:${port}: ${message}.`));
-    server.once("error", onError).listen(port, host, () => {
+    server.once("error", onError).listen({ port, host, backlog: BACKLOG }, () => {
       server.off("error", onError);
       resolve();
     });

@@ -4,6 +4,7 @@ import {
   ConnectError,
   type ConnectRouter,
   type ConnectRouterOptions,
+  type Interceptor,
 } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { fastify } from "fastify";
@@ -34,6 +35,8 @@ export interface RpcServerOptions {
   /** Whether calls can be answered now, for grpc.health.v1. */
   ready: () => boolean | Promise<boolean>;
   log: ErrorLog;
+  /** Before all others, outermost first; they see what callers are answered. */
+  interceptors?: readonly Interceptor[];
 }
 
 export interface RpcServer {
@@ -95,14 +98,14 @@ function allRoutes({ routes, ready }: RpcServerOptions): Routes {
 }
 
 function routerOptions(
-  { token, log }: RpcServerOptions,
+  { token, log, interceptors = [] }: RpcServerOptions,
   closing: AbortSignal,
   stopping: AbortSignal,
 ): ConnectRouterOptions {
   return {
     // Before the body is read: who has no token learns nothing, and costs nothing.
     requestGate: tokenGate(token),
-    interceptors: socketInterceptors(log, closing),
+    interceptors: [...interceptors, ...socketInterceptors(log, closing)],
     shutdownSignal: stopping,
     readMaxBytes: READ_MAX_BYTES,
     maxTimeoutMs: MAX_TIMEOUT_MS,

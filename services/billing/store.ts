@@ -3,7 +3,7 @@ import type { Database } from "../../prisma/database.ts";
 import { findAccount } from "./store/accounts.ts";
 import { clearExhaustion, insertExhaustion, listCapped, listRunning } from "./store/caps.ts";
 import { assignPlan, hasPlan, listPlans, setOverrides, setPlan } from "./store/plans.ts";
-import { rollUp } from "./store/roll-up.ts";
+import { meteringLag, rollUp } from "./store/roll-up.ts";
 import { findStoredBytes, listVolumeDays, sumStorage } from "./store/storage.ts";
 import { listSandboxDays } from "./store/usage-rows.ts";
 import { now, sumRuns } from "./store/use.ts";
@@ -29,6 +29,7 @@ export function createStore(database: Database) {
     assignPlan: bind(database, assignPlan),
     setOverrides: bind(database, setOverrides),
     rollUp: bind(database, rollUp),
+    meteringLag: bind(database, meteringLag),
     listCapped: bind(database, listCapped),
     insertExhaustion: bind(database, insertExhaustion),
     clearExhaustion: bind(database, clearExhaustion),

@@ -1,9 +1,20 @@
 import type { OrchestratorContext } from "./context.ts";
 import { seekLeadership } from "./leadership.ts";
+import type { Kind } from "./tasks.ts";
 import { keepVolumes } from "./volumes/keep.ts";
 import { Worker } from "./worker.ts";
 
 const WATCH_AGAIN_MS = 1_000;
+
+/** What one that leads is at. */
+export interface Leading {
+  /** Of its lease. */
+  epoch: bigint;
+  /** When it last compared rows and machines; undefined: not yet. */
+  observedAt: Date | undefined;
+  /** How many sandboxes it works on. */
+  underWay: Record<Kind, number>;
+}
 
 /** A running orchestrator. */
 export interface Orchestrator {
@@ -11,6 +22,8 @@ export interface Orchestrator {
   ready: Promise<void>;
   /** There may be work. */
   hint(): void;
+  /** Undefined: it stands by. */
+  leading(): Leading | undefined;
   /** Gives up the lease and waits for what is under way; machines go on. */
   stop(): Promise<void>;
 }
@@ -35,6 +48,7 @@ export function startOrchestrator(ctx: OrchestratorContext): Orchestrator {
   return {
     ready: leadership.tried,
     hint: () => worker?.look(),
+    leading: () => worker?.leading(),
     stop: async () => {
       stopping.abort();
       await leadership.stop();

@@ -3,12 +3,14 @@ import type { OrchestratorService } from "../../proto/gen/orchestrator/v1/orches
 import type { VolumeFileService } from "../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import type { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
+import type { Metrics } from "../../runtime/metrics/metrics.ts";
 import { seldom } from "../../runtime/seldom.ts";
 import { knownCapacity } from "./capacity.ts";
 import type { OrchestratorContext } from "./context.ts";
 import type { VolumeStore } from "./engines/volume-store.ts";
 import { LogHub } from "./logs/hub.ts";
 import { RunWatch } from "./logs/run-watch.ts";
+import { exposeOrchestrator } from "./metrics.ts";
 import { startOrchestrator } from "./orchestrator.ts";
 import { createReports } from "./reports.ts";
 import { createOrchestratorService } from "./service.ts";
@@ -19,6 +21,7 @@ import { createVolumeCalls, type VolumeCalls } from "./volume-calls.ts";
 import { createVolumeFileService } from "./volume-file-service.ts";
 import { Changes } from "./volumes/changes.ts";
 import { Measurer } from "./volumes/measurer.ts";
+import { watchedEngine } from "./watched-engine.ts";
 
 export interface OrchestratorOptions
   extends Pick<OrchestratorContext, "engine" | "log" | "unseal" | "limits"> {
@@ -29,6 +32,7 @@ export interface OrchestratorOptions
   volumes: Client<typeof VolumeService>;
   /** Keyed hash of what a request is, kept with its idempotency key. */
   hashRequest: (sha256: Uint8Array) => Uint8Array;
+  metrics: Metrics;
 }
 
 /** The orchestrator service, seeking to lead its engine. */
@@ -37,7 +41,8 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
   files: ServiceImpl<typeof VolumeFileService>;
   stop(): Promise<void>;
 }> {
-  const { database, databaseUrl, sandboxes, engine, log, unseal, limits } = options;
+  const { database, databaseUrl, sandboxes, log, unseal, limits, metrics } = options;
+  const engine = watchedEngine(options.engine, metrics);
   const store = createStore(database);
   const reportsOf = (epoch: bigint) => createReports(sandboxes, { engine: engine.name, epoch });
   const capacity = knownCapacity(engine);
@@ -45,6 +50,7 @@ export async function startOrchestratorService(options: OrchestratorOptions): Pr
   const measurer = engine.volumes && createMeasurer(engine.volumes, store, volumeCalls);
   const ctx = { store, engine, capacity, reportsOf, volumeCalls, measurer, log, unseal, limits };
   const orchestrator = startOrchestrator(ctx);
+  exposeOrchestrator(metrics, orchestrator.leading, store);
   const hub = new LogHub(engine);
   const blind = seldom((err, unsaid) =>
     log.warn({ err, ...unsaid }, "could not look at the runs whose logs are followed"),

@@ -1,5 +1,6 @@
 import { bind } from "../../prisma/bind.ts";
 import type { Database } from "../../prisma/database.ts";
+import { countQueue, countSandboxes, oldestMeasurement } from "./store/census.ts";
 import { holdIntent, intend, settleIntent, withdrawIntent } from "./store/intents.ts";
 import {
   findOther,
@@ -76,5 +77,8 @@ export function createStore(database: Database) {
     holdIntent: bind(database, holdIntent),
     settleIntent: bind(database, settleIntent),
     withdrawIntent: bind(database, withdrawIntent),
+    countQueue: bind(database, countQueue),
+    countSandboxes: bind(database, countSandboxes),
+    oldestMeasurement: bind(database, oldestMeasurement),
   };
 }

@@ -54,11 +54,16 @@ export class Tasks {
     return [...this.#underWay].filter(([, { kind }]) => kind === "start").map(([id]) => id);
   }
 
+  /** How many of each kind are. */
+  underWay(): Record<Kind, number> {
+    const counts = { start: 0, end: 0, remove: 0 };
+    for (const { kind } of this.#underWay.values()) counts[kind] += 1;
+    return counts;
+  }
+
   /** How many more of a kind may begin. */
   room(kind: Kind): number {
-    let room = MOST[kind];
-    for (const task of this.#underWay.values()) if (task.kind === kind) room -= 1;
-    return room;
+    return MOST[kind] - this.underWay()[kind];
   }
 
   /** Begins a task, unless its sandbox is busy or there is no room; one that comes to "rest" is tried later. */

@@ -5,6 +5,7 @@ import { endRun } from "./domain/end-run.ts";
 import { observe, stopUnwanted } from "./domain/observe.ts";
 import { Orphans } from "./domain/orphans.ts";
 import { EngineTrouble, EngineUnavailable, type Instance } from "./engines/engine.ts";
+import type { Leading } from "./orchestrator.ts";
 import { Starts } from "./starts.ts";
 import { type Kind, Tasks } from "./tasks.ts";
 import { NOTED_SECS } from "./volumes/changes.ts";
@@ -29,6 +30,7 @@ export class Worker {
   readonly #observing: Coalesced;
   /** Whether the engine answered when it was last asked; undefined: it was not asked yet. */
   #answers: boolean | undefined;
+  #observedAt: Date | undefined;
   #stopped = false;
   #nextLook: NodeJS.Timeout | undefined;
   #nextObservation: NodeJS.Timeout | undefined;
@@ -66,6 +68,11 @@ export class Worker {
     clearTimeout(this.#nextObservation);
     clearTimeout(this.#hinted);
     await Promise.all([this.#tasks.stop(), this.#looking.stop(), this.#observing.stop()]);
+  }
+
+  leading(): Leading {
+    const { epoch } = this.#ctx;
+    return { epoch, observedAt: this.#observedAt, underWay: this.#tasks.underWay() };
   }
 
   /** Looks for due work now; calls while it looks become one more look. */
@@ -151,6 +158,7 @@ export class Worker {
     this.#observeIn(OBSERVE_MS);
     const { engine, limits, log } = this.#ctx;
     const found = await observe(this.#ctx, this.#list, (id) => this.#tasks.has(id));
+    this.#observedAt = new Date();
     // Only now, for what came up while it was away has its room before anything else is placed.
     const back = !this.#answers;
     this.#answers = true;

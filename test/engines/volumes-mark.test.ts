@@ -49,7 +49,6 @@ function everyWay() {
   return [
     () => volumes.directory(key),
     () => volumes.locate(key, "/"),
-    () => volumes.makeMountPoint(key, "/a", "directory"),
     () => drained(volumes.walk(key, "/", signal)),
     () => volumes.measure(key, signal),
     () => volumes.remove(key, signal),

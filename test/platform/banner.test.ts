@@ -13,6 +13,7 @@ function shown(name: string, network: ChosenEngine["network"]): string {
   return banner({
     url: "http://127.0.0.1:8080",
     rpc: undefined,
+    admin: undefined,
     config: readConfig({}),
     engine: { engine, why: "Docker answers", network },
     bootstrap: { keyIn: "file", generatedKey: undefined },

@@ -28,6 +28,7 @@ test("the defaults are those of the README", () => {
       },
       serviceToken: undefined,
     },
+    admin: { host: "127.0.0.1", port: undefined },
     engine: {
       volumesDir: resolve("data/volumes"),
       choice: "auto",
@@ -70,6 +71,8 @@ test.each([
   ["DOCKER_HOST", "unix:///run/d.sock", (c) => c.engine.dockerHost, "unix:///run/d.sock"],
   ["LOG_LEVEL", "debug", (c) => c.log.level, "debug"],
   ["RPC_PORT", "9090", (c) => c.rpc.port, 9090],
+  ["ADMIN_PORT", "0", (c) => c.admin.port, 0],
+  ["ADMIN_HOST", "0.0.0.0", (c) => c.admin.host, "0.0.0.0"],
   ["RPC_HOST", "0.0.0.0", (c) => c.rpc.host, "0.0.0.0"],
   ["SANDBOX_URL", "http://sandbox:9091", (c) => c.rpc.urls.sandbox, "http://sandbox:9091"],
   ["SERVICE_TOKEN", "0123456789abcdef", (c) => c.rpc.serviceToken, "0123456789abcdef"],

@@ -28,3 +28,12 @@ export async function rollUp(database: Database, most: number): Promise<number> 
   const [row] = await database.query<{ taken: number }>(ROLL_UP, most);
   return row?.taken ?? 0;
 }
+
+/** Seconds since the end of the oldest run that has ended and is not taken yet; 0: there is none. */
+export async function meteringLag(database: Database): Promise<number> {
+  const [row] = await database.query<{ secs: number }>(
+    `SELECT greatest(0, extract(epoch FROM clock_timestamp() - closed_at))::float8 AS secs FROM sandbox.runs
+     WHERE closed_at IS NOT NULL AND metered_at IS NULL ORDER BY closed_at LIMIT 1`,
+  );
+  return row?.secs ?? 0;
+}

@@ -8,8 +8,7 @@ import type { Store } from "../store.ts";
 import { NOTED_SECS } from "./changes.ts";
 import type { Measurer } from "./measurer.ts";
 
-/** How often volumes are measured that change, and that do not. */
-const CHANGED_SECS = 60;
+/** How often volumes are measured that do not change. */
 const IDLE_SECS = 3 * 3_600;
 const ROUND_MS = 5_000;
 const MOST = 100;
@@ -22,15 +21,16 @@ export interface MeteringOptions {
   store: Pick<Store, "noteMounted" | "listToMeasure">;
   measurer: Pick<Measurer, "measure">;
   log: Log;
-  /** Milliseconds between looks, and seconds between measurements of what changes; for tests. */
+  /** How often volumes are measured that change. */
+  changedSecs: number;
+  /** Between looks, for tests. */
   roundMs?: number;
-  changedSecs?: number;
   /** How long the others wait for one. */
   patienceMs?: number;
 }
 
 /**
- * Measures volumes in the background, one after the other: those that change about every minute, others every few hours, and
+ * Measures volumes in the background, one after the other: those that change often, others every few hours, and
  * those that a machine had mounted when it is gone.
  */
 export class Metering {
@@ -66,7 +66,7 @@ export class Metering {
   }
 
   async #round(): Promise<number> {
-    const { store, roundMs = ROUND_MS, changedSecs = CHANGED_SECS } = this.#options;
+    const { store, roundMs = ROUND_MS, changedSecs } = this.#options;
     const mounted = new Set(await store.noteMounted(NOTED_SECS));
     for (const id of this.#mounted) if (!mounted.has(id)) this.#soon.add(id);
     this.#mounted = mounted;

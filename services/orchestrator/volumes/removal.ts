@@ -36,8 +36,8 @@ export function startRemoval(options: RemovalOptions): { stop(): Promise<void> }
     const busy = tasks.busy("remove");
     const found = underWay < MOST ? await store.listDeletedVolumes(MOST - underWay, busy) : [];
     for (const volume of found) {
-      underWay += 1;
       tasks.begin("remove", volume.volumeId, async (signal) => {
+        underWay += 1;
         try {
           await volumes.remove(volume, signal);
           await calls.removed(volume.volumeId);

@@ -22,7 +22,6 @@ describe("A path", () => {
         files.rename(key, "a", path),
         files.remove(key, path, true, signal),
         volumes.locate(key, path),
-        volumes.makeMountPoint(key, path, "file"),
         Array.fromAsync(volumes.walk(key, path, signal)),
       ];
       for (const refusal of await Promise.all(all.map(whyNot))) expect(refusal).toBe("outside");

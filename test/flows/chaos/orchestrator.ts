@@ -1,8 +1,10 @@
 // The orchestrator role with the engine of an engine host: orchestrator.ts <socket>
+import { Needs } from "../../../app/readiness.ts";
 import { startOrchestratorRole } from "../../../app/roles/orchestrator.ts";
 import { readConfig } from "../../../runtime/env.ts";
 import { Lifecycle, onSignals } from "../../../runtime/lifecycle.ts";
 import { createLogger } from "../../../runtime/log.ts";
+import { Metrics } from "../../../runtime/metrics/metrics.ts";
 import { createDirectoryVolumes } from "../../../services/orchestrator/engines/volumes/directory-volumes.ts";
 import { createRemoteEngine } from "./remote-engine.ts";
 
@@ -18,13 +20,15 @@ onSignals(
   () => void end(0),
   () => lifecycle.force(),
 );
+const needs = new Needs(lifecycle);
+const metrics = new Metrics();
 const onCrash = () => void end(1);
 const engine = {
   ...createRemoteEngine(socket),
   volumes: createDirectoryVolumes({ root: config.engine.volumesDir }),
 };
 try {
-  await startOrchestratorRole({ config, log, lifecycle, onCrash }, async () => ({
+  await startOrchestratorRole({ config, log, lifecycle, onCrash, needs, metrics }, async () => ({
     engine,
     why: "an engine host of its own",
     network: undefined,

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { BillingService } from "../../../proto/gen/billing/v1/billing_service_pb.ts";
 import { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
+import { Metrics } from "../../../runtime/metrics/metrics.ts";
 import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
 import type { CapContext } from "../../../services/billing/context.ts";
 import { enforceCaps } from "../../../services/billing/domain/enforce-caps.ts";
@@ -314,6 +315,7 @@ test("with the service running all of it happens by itself", async () => {
     database: bench.database,
     sandboxes: sandboxes(),
     poolGraceSecs: 0,
+    metrics: new Metrics(),
     onError: (error) => errors.push(error),
   });
   try {

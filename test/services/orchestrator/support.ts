@@ -7,6 +7,7 @@ import type { VolumeFileService } from "../../../proto/gen/orchestrator/v1/volum
 import { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { VolumeService } from "../../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { Caller } from "../../../runtime/caller.ts";
+import { Metrics } from "../../../runtime/metrics/metrics.ts";
 import { createInProcessTransport } from "../../../runtime/rpc/in-process.ts";
 import type { OrchestratorContext } from "../../../services/orchestrator/context.ts";
 import {
@@ -106,6 +107,7 @@ export async function createSystem(options: SystemOptions = {}): Promise<System>
       engine,
       log: quiet,
       unseal,
+      metrics: new Metrics(),
       limits: {
         queueTimeoutSecs: 60,
         startTimeoutSecs: 60,

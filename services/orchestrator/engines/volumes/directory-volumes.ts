@@ -5,7 +5,7 @@ import { copy } from "./copy.ts";
 import { guarded, guardedEach } from "./faults.ts";
 import { Layout } from "./layout.ts";
 import { list, stat } from "./list.ts";
-import { locate, makeDirectory, makeMountPoint } from "./make.ts";
+import { locate, makeDirectory } from "./make.ts";
 import { measure } from "./measure.ts";
 import type { OpenVolume } from "./open-volumes.ts";
 import { read } from "./read.ts";
@@ -26,11 +26,6 @@ export interface DirectoryVolumes extends VolumeStore {
    * @throws FileFault
    */
   locate(volume: VolumeKey, path: string): Promise<Located>;
-  /**
-   * Makes what is missing of a path, for something to be mounted there.
-   * @throws FileFault where a link or something of another kind is in the way
-   */
-  makeMountPoint(volume: VolumeKey, path: string, kind: Located["kind"]): Promise<void>;
   /**
    * All that is at and below a path, parents first, links not followed below it; what is neither file, directory nor link is
    * left out.
@@ -104,7 +99,6 @@ export function createDirectoryVolumes({ root, cleaningMs }: DirectoryOptions): 
     measure: (key, signal) => guarded("/", () => measured(layout, cleaning, key, signal)),
     directory: (key) => guarded("/", () => layout.files(key)),
     locate: inside(locate),
-    makeMountPoint: inside(makeMountPoint),
     walk: (key, path, signal) => guardedEach(path, () => walk(layout, key, path, signal)),
     withSecondName: (key, file, act) => withSecondName(layout, key, file, act),
   };

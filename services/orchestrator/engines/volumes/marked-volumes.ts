@@ -68,7 +68,6 @@ export function markVolumes(
         : { bytes: 0n, entries: 0 },
     directory: checked(volumes.directory.bind(volumes)),
     locate: checked(volumes.locate.bind(volumes)),
-    makeMountPoint: checked(volumes.makeMountPoint.bind(volumes)),
     walk: checkedStream(volumes.walk.bind(volumes)),
     withSecondName: async (...of) => {
       await mark.check();

@@ -94,10 +94,6 @@ export function allActs(volumes: DirectoryVolumes, key: VolumeKey): Record<strin
       await using _closed = handle;
       return isCanary((await handle.stat()).size) ? "a place" : undefined;
     },
-    async makeMountPoint(path, other) {
-      await volumes.makeMountPoint(key, path, other.length % 2 === 0 ? "file" : "directory");
-      return undefined;
-    },
     async walk(path) {
       for await (const { entry } of volumes.walk(key, path, never))
         if (entry.kind === "file" && isCanary(entry.size)) return "a file's size in a walk";
