@@ -6,9 +6,12 @@ import { StartupError } from "./runtime/errors.ts";
 import { Lifecycle, onSignals } from "./runtime/lifecycle.ts";
 import { createLogger } from "./runtime/log.ts";
 import { countBuffersAsHeap } from "./runtime/memory.ts";
+import { startTracing } from "./runtime/tracing/start.ts";
 
-async function main(role: ReturnType<typeof readRole>, config: Config): Promise<void> {
-  const log = createLogger(config.log.level);
+async function main(args: readonly string[], config: Config): Promise<void> {
+  const role = readRole(args);
+  const [name] = args;
+  const log = createLogger(config.log, name ?? "all");
   const lifecycle = new Lifecycle(log);
   const end = async (code: number, delaySecs = 0) => {
     await lifecycle.stop(config.drain.timeoutSecs * 1_000, delaySecs * 1_000);
@@ -25,6 +28,7 @@ async function main(role: ReturnType<typeof readRole>, config: Config): Promise<
   };
   onSignals(stop, () => lifecycle.force());
   try {
+    await startTracing(config.tracing, name, { log, lifecycle });
     const onCrash = (message: string) => fail(undefined, message);
     const options = { config, log, lifecycle, onCrash };
     if (role) console.log(`sandgate: ${await role(options)}`);
@@ -43,7 +47,7 @@ function report(error: unknown): void {
 
 countBuffersAsHeap();
 try {
-  await main(readRole(process.argv.slice(2)), readConfig(process.env));
+  await main(process.argv.slice(2), readConfig(process.env));
 } catch (error) {
   report(error);
   process.exitCode = 1;

@@ -23,6 +23,7 @@ import { createStore as createOrganizationStore } from "../services/organization
 import { provideDatabase } from "./database.ts";
 import { Needs } from "./readiness.ts";
 import { tokenFileOf } from "./rpc.ts";
+import { provideTls, refusePlain } from "./tls.ts";
 
 /** What an operator works with. */
 export interface OperatorClients {
@@ -127,14 +128,17 @@ export interface RemoteOptions extends OperatorOptions {
 
 /**
  * The services of a running program, through its RPC port.
- * @throws StartupError where there is no service token
+ * @throws StartupError where there is neither a service token nor a certificate
  */
 export async function openRemote(options: RemoteOptions): Promise<OperatorClients> {
   const { config, lifecycle, url, billingUrl = url } = options;
-  const token = await requireToken(config);
+  refusePlain(config, "--server", url);
+  refusePlain(config, "--billing-server", billingUrl);
+  const token = await findToken(config);
+  const tls = await provideTls(options);
   const connect = (baseUrl: string) =>
     lifecycle.start(`connection to ${baseUrl}`, {
-      start: () => createRemoteTransport({ baseUrl, token }),
+      start: () => createRemoteTransport({ baseUrl, token, tls }),
       end: (connected) => connected.close(),
     });
   const transport = await connect(url);
@@ -147,10 +151,14 @@ export async function openRemote(options: RemoteOptions): Promise<OperatorClient
   };
 }
 
-/** The token of whoever runs already: none is made here. */
-export async function requireToken(config: Config): Promise<string> {
+/**
+ * The token of whoever runs already: none is made here.
+ * @returns undefined where a certificate does instead
+ * @throws StartupError where there is neither
+ */
+export async function findToken(config: Config): Promise<string | undefined> {
   const token = config.rpc.serviceToken ?? (await readSecretFile(tokenFileOf(config)));
-  if (token) return token;
+  if (token || config.rpc.tls) return token;
   throw new StartupError(
     `There is no service token: set SERVICE_TOKEN, or DATA_DIR to the folder of the program (${tokenFileOf(config)} is not there)`,
   );

@@ -8,8 +8,10 @@ import type { Config } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import { countClientCalls } from "../runtime/metrics/rpc.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
+import { traceClientCall } from "../runtime/tracing/rpc.ts";
 import type { RoleOptions } from "./roles.ts";
 import { provideToken } from "./rpc.ts";
+import { provideTls, refusePlain } from "./tls.ts";
 
 type Name = keyof Config["rpc"]["urls"];
 
@@ -25,19 +27,26 @@ const HEALTH_TIMEOUT_MS = 2_000;
 
 /**
  * Connects to a service by the URL of the settings; it need not be there yet.
- * @throws StartupError where there is no URL
+ * @throws StartupError where there is no URL, or one without the TLS that is set up
  */
 export async function provideRemote<S extends DescService>(
-  { config, lifecycle, metrics }: RoleOptions,
+  options: RoleOptions,
   name: Name,
   service: S,
 ): Promise<Remote<S>> {
+  const { config, lifecycle, metrics } = options;
   requireUrls(config, [name]);
   const baseUrl = config.rpc.urls[name] ?? "";
+  const tls = await provideTls(options);
   const token = await provideToken(config);
   const transport = await lifecycle.start(`connection to the ${name} service`, {
     start: () =>
-      createRemoteTransport({ baseUrl, token, interceptors: [countClientCalls(metrics)] }),
+      createRemoteTransport({
+        baseUrl,
+        token,
+        tls,
+        interceptors: [traceClientCall, countClientCalls(metrics)],
+      }),
     end: (connected) => connected.close(),
   });
   return {
@@ -47,14 +56,19 @@ export async function provideRemote<S extends DescService>(
   };
 }
 
-/** @throws StartupError naming every variable that is missing */
-export function requireUrls({ rpc }: Config, names: readonly Name[]): void {
-  const missing = names.filter((name) => rpc.urls[name] === undefined);
+/** @throws StartupError naming every variable that is missing, or that does without TLS */
+export function requireUrls(config: Config, names: readonly Name[]): void {
+  const missing = names.filter((name) => config.rpc.urls[name] === undefined);
+  for (const name of names) refusePlain(config, variableOf(name), config.rpc.urls[name]);
   if (missing.length === 0) return;
-  const variables = missing.map((name) => `${name.toUpperCase()}_URL`).join(", ");
+  const variables = missing.map(variableOf).join(", ");
   throw new StartupError(
     `This role needs ${variables}: where the other services are, such as http://127.0.0.1:9091`,
   );
+}
+
+function variableOf(name: Name): string {
+  return `${name.toUpperCase()}_URL`;
 }
 
 /** What tells whether a service can serve. */

@@ -8,6 +8,9 @@ import type { Metrics } from "../runtime/metrics/metrics.ts";
 import { countServerCalls } from "../runtime/metrics/rpc.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import { listenRpc } from "../runtime/rpc/server.ts";
+import { traceServerCall } from "../runtime/tracing/rpc.ts";
+import { refuseExposure } from "./exposure.ts";
+import { provideTls } from "./tls.ts";
 
 interface RpcOptions {
   config: Config;
@@ -21,17 +24,19 @@ interface RpcOptions {
 /**
  * Opens the services' own port, where RPC_PORT asks for it.
  * @returns its address, `127.0.0.1:9090` for one
- * @throws StartupError where the port or the token cannot be had
+ * @throws StartupError where the port, the token or the certificate cannot be had, or anybody could call
  */
 export async function startRpc(options: RpcOptions): Promise<string | undefined> {
   const { config, log, lifecycle, metrics, routes, ready } = options;
   const { host, port } = config.rpc;
   if (port === undefined) return undefined;
-  const token = await provideToken(config);
+  await refuseExposure(config.rpc, log);
+  const tls = await provideTls(options);
+  const tokens = [await provideToken(config), config.rpc.previousServiceToken ?? []].flat();
   const isReady = async () => !lifecycle.stopping && ready();
-  const interceptors = [countServerCalls(metrics)];
+  const interceptors = [traceServerCall, countServerCalls(metrics)];
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host, port, routes, token, ready: isReady, log, interceptors }),
+    start: () => listenRpc({ host, port, routes, tokens, tls, ready: isReady, log, interceptors }),
     drain: (listening, ms) => listening.close(ms),
     end: (listening) => listening.close(0),
   });

@@ -16,6 +16,7 @@ import { createInProcessTransport } from "../runtime/rpc/in-process.ts";
 import type { Routes } from "../runtime/rpc/routes.ts";
 import type { Secrets } from "../runtime/secrets.ts";
 import { seldom } from "../runtime/seldom.ts";
+import { traceMemoryCall } from "../runtime/tracing/rpc.ts";
 import { startBillingService } from "../services/billing/start.ts";
 import { startOrchestratorService } from "../services/orchestrator/start.ts";
 import type { BootstrapResult } from "../services/organization/bootstrap.ts";
@@ -57,7 +58,7 @@ export async function startServices(options: ServicesOptions): Promise<Services>
   const chosen = await chooseEngine(config.engine, database, log);
   const sandboxRoutes: Routes = (router) =>
     router.service(SandboxService, sandbox.service).service(VolumeService, sandbox.volumes);
-  const inProcess = { log, interceptors: [countServerCalls(metrics)] };
+  const inProcess = { log, interceptors: [traceMemoryCall, countServerCalls(metrics)] };
   const toSandboxes = createInProcessTransport(sandboxRoutes, inProcess);
   const sandboxes = createClient(SandboxService, toSandboxes);
   const volumes = createClient(VolumeService, toSandboxes);

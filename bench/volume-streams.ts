@@ -153,7 +153,7 @@ const routes: Routes = (router) =>
 const server = await listenRpc({
   host: "127.0.0.1",
   port: 0,
-  token: TOKEN,
+  tokens: [TOKEN],
   ready: () => true,
   log,
   routes,

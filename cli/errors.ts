@@ -17,7 +17,7 @@ const FAILURES: Partial<Record<Code, Omit<ErrorShape, "details">>> = {
   [Code.Unauthenticated]: {
     reason: "SERVICE_TOKEN_REFUSED",
     message:
-      "the server does not take this service token: set SERVICE_TOKEN, or DATA_DIR to its folder",
+      "the server takes neither this service token nor a certificate: set SERVICE_TOKEN, DATA_DIR to its folder, or TLS_CERT",
   },
   [Code.Unimplemented]: {
     reason: "NOT_SERVED",

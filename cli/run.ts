@@ -31,7 +31,7 @@ export interface CommandLine {
  */
 export async function runCli({ args, env, io, signals, exit }: CommandLine): Promise<number> {
   // Standard output is the command's own.
-  const log = createLogger("error", { write: io.err });
+  const log = createLogger({ level: "error", format: "json" }, "cli", { write: io.err });
   const lifecycle = new Lifecycle(log);
   const interrupt = () => {
     void lifecycle.stop(END_MS).then(() => exit(INTERRUPTED));

@@ -7,7 +7,6 @@ import type { OrganizationService } from "../proto/gen/organization/v1/organizat
 import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { VolumeService } from "../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { RateLimitConfig } from "../runtime/env.ts";
-import { METRICS } from "../runtime/metrics/catalogue.ts";
 import { Metrics } from "../runtime/metrics/metrics.ts";
 import { Authenticator } from "./auth.ts";
 import { allowOrigins } from "./cors.ts";
@@ -16,11 +15,9 @@ import { type Readiness, serveHealth } from "./health.ts";
 import { answerAlike, refuseStrays, sendError } from "./http/answers.ts";
 import { acceptJson } from "./http/body.ts";
 import { answerClientError } from "./http/client-error.ts";
-import { countRequests } from "./http/count-requests.ts";
 import { prepareEnding } from "./http/ending.ts";
 import { EventStreams } from "./http/event-streams.ts";
 import { leaveExpectations } from "./http/expectations.ts";
-import { onFinished } from "./http/finished.ts";
 import { Ongoing } from "./http/ongoing.ts";
 import { requestId } from "./http/request-id.ts";
 import { mount } from "./http/route.ts";
@@ -35,6 +32,7 @@ import { sandboxRoutes } from "./v1/sandboxes/routes.ts";
 import { fileRoutes } from "./v1/volumes/file-routes.ts";
 import { volumeRoutes } from "./v1/volumes/routes.ts";
 import { Waits } from "./waits.ts";
+import { letBeWatched } from "./watched.ts";
 
 const DEFAULT_RPC_TIMEOUT_MS = 10_000;
 // Of a name of 128 characters, each percent-encoded, with room to spare.
@@ -57,6 +55,8 @@ export interface GatewayOptions {
     rateLimit: RateLimitConfig;
     /** Addresses and networks whose `X-Forwarded-For` is believed; empty: nobody's. */
     trustedProxies: readonly string[];
+    /** Whether a line is logged for each request. */
+    logRequests?: boolean;
     /** Deadline of one call to a service; 10,000 where it is not set. */
     rpcTimeoutMs?: number;
     /** How long a file may be on its way without a byte; five minutes where it is not set. */
@@ -123,11 +123,14 @@ export function buildApp(options: GatewayOptions): FastifyInstance {
     whileGood: authenticator.whileGood,
     idleMs: config.transferIdleMs,
   });
-  metrics.gauge(METRICS.waitsHeld, (put) => put(waits.held, {}));
-  metrics.gauge(METRICS.waitsMax, (put) => put(config.waitsMax, {}));
-  metrics.gauge(METRICS.logFollowers, (put) => put(streams.open, {}));
-  metrics.gauge(METRICS.transfers, (put) => put(transfers.open, {}));
-  onFinished(app, countRequests(metrics));
+  letBeWatched(app, {
+    metrics,
+    logRequests: config.logRequests === true,
+    waits,
+    waitsMax: config.waitsMax,
+    streams,
+    transfers,
+  });
   const paths = collectPaths(app);
   leaveExpectations(app);
   acceptJson(app);

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import type { TlsFiles } from "./tls/certificate.ts";
 
 /** Reads single variables and collects what is wrong with them, so that one run shows every fault. */
 export class EnvReader {
@@ -77,6 +78,18 @@ export class EnvReader {
     return this.#list(name, "IP addresses or networks, with commas between", isNetwork);
   }
 
+  /** Names and values, `a=1,b=2`; values are percent-encoded. */
+  pairs(name: string): Record<string, string> {
+    const parse = (text: string) => {
+      const parts = text.split(",").map((part) => /^\s*([^=\s]+)\s*=(.*)$/.exec(part));
+      if (!parts.every((part) => part !== null)) return undefined;
+      const pairs = parts.map(([, key = "", value = ""]) => [key, decode(value.trim())] as const);
+      const good = pairs.flatMap(([key, value]) => (value === undefined ? [] : [[key, value]]));
+      return good.length === pairs.length ? Object.fromEntries(good) : undefined;
+    };
+    return this.#parse(name, "names and percent-encoded values such as a=1,b=2", parse) ?? {};
+  }
+
   /** Exactly `length` bytes, in hexadecimal or standard base64. */
   key(name: string, length: number): Buffer | undefined {
     return this.#parse(name, `${length} bytes in base64 or hexadecimal`, (text) => {
@@ -85,6 +98,21 @@ export class EnvReader {
       const isBase64 = bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "");
       return isBase64 && bytes.length === length ? bytes : undefined;
     });
+  }
+
+  /** Paths of PEM files, all of `parts` or none. */
+  tlsFiles(
+    prefix: TlsFiles["prefix"],
+    parts: readonly ["CERT", "KEY", "CA"?],
+  ): TlsFiles | undefined {
+    const path = (part = "") => this.text(`${prefix}_${part}`);
+    const missing = parts.filter((part) => path(part) === undefined);
+    if (missing.length === parts.length) return undefined;
+    const names = parts.map((part) => `${prefix}_${part}`);
+    for (const part of missing)
+      this.faults.push(`${prefix}_${part} must be set too: ${names.join(", ")} go together`);
+    const [cert = "", key = "", ca] = parts.map(path);
+    return { prefix, cert, key, ca };
   }
 
   #list(name: string, wanted: string, fits: (part: string) => boolean): string[] {
@@ -101,5 +129,13 @@ export class EnvReader {
     const value = parse(text);
     if (value === undefined) this.faults.push(`${name} must be ${wanted}`);
     return value;
+  }
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
   }
 }

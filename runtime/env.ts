@@ -2,13 +2,20 @@ import { join, resolve } from "node:path";
 import { API_KEY_FORM, isApiKey } from "./api-key.ts";
 import { EnvReader } from "./env-reader.ts";
 import { StartupError } from "./errors.ts";
+import { readTracing, type TracingConfig } from "./tracing/env.ts";
+
+export type { TracingConfig };
+
+import type { TlsFiles } from "./tls/certificate.ts";
 
 export const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
+export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
 export const NETWORK_POLICY_CHOICES = ["enforced", "unenforced"] as const;
 export const DISK_IMAGE_CHOICES = ["refused", "loop"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
+export type LogFormat = (typeof LOG_FORMATS)[number];
 export type EngineChoice = (typeof ENGINE_CHOICES)[number];
 export type NetworkPolicyChoice = (typeof NETWORK_POLICY_CHOICES)[number];
 export type DiskImageChoice = (typeof DISK_IMAGE_CHOICES)[number];
@@ -19,7 +26,9 @@ export interface Config {
   dataDir: string;
   /** A `postgresql://` URL; undefined: the program runs its own under `dataDir`. */
   databaseUrl: string | undefined;
-  log: { level: LogLevel };
+  log: LogConfig;
+  /** Undefined: off. */
+  tracing: TracingConfig | undefined;
   gateway: GatewayConfig;
   rpc: RpcConfig;
   admin: AdminConfig;
@@ -41,6 +50,12 @@ export interface DrainConfig {
   timeoutSecs: number;
 }
 
+export interface LogConfig {
+  level: LogLevel;
+  /** `auto`: for people where it is written to a terminal, else JSON. */
+  format: LogFormat;
+}
+
 export interface GatewayConfig {
   host: string;
   /** 0: any free one. */
@@ -50,8 +65,12 @@ export interface GatewayConfig {
   /** Most waits held at once. */
   waitsMax: number;
   rateLimit: RateLimitConfig;
+  /** Whether a line is written for each request. */
+  logRequests: boolean;
   /** Addresses and networks whose `X-Forwarded-For` is believed; empty: nobody's. */
   trustedProxies: string[];
+  /** What the public port speaks TLS with; undefined: it speaks none. */
+  https: TlsFiles | undefined;
 }
 
 export interface RateLimitConfig {
@@ -71,6 +90,10 @@ export interface RpcConfig {
   urls: Record<"sandbox" | "orchestrator" | "organization" | "billing", string | undefined>;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
+  /** What callers may still send while a new token is brought to all. */
+  previousServiceToken: string | undefined;
+  /** What services prove themselves by to each other; undefined: by the token alone. */
+  tls: TlsFiles | undefined;
 }
 
 export interface AdminConfig {
@@ -134,7 +157,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const config: Config = {
     dataDir,
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
-    log: { level: read.choice("LOG_LEVEL", LOG_LEVELS, "info") },
+    log: {
+      level: read.choice("LOG_LEVEL", LOG_LEVELS, "info"),
+      format: read.choice("LOG_FORMAT", LOG_FORMATS, "auto"),
+    },
+    tracing: readTracing(read),
     gateway: {
       host: host(read, "HOST"),
       port: read.integer("PORT", 0, 65_535) ?? 8080,
@@ -145,7 +172,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         burst: read.integer("RATE_LIMIT_BURST", 1, 1_000_000) ?? 2_000,
         redisUrl: read.redisUrl("REDIS_URL"),
       },
+      logRequests: read.choice("LOG_REQUESTS", ["off", "on"], "off") === "on",
       trustedProxies: read.addresses("TRUSTED_PROXIES"),
+      https: read.tlsFiles("HTTPS", ["CERT", "KEY"]),
     },
     rpc: {
       host: host(read, "RPC_HOST"),
@@ -156,11 +185,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         organization: read.url("ORGANIZATION_URL", ["http:", "https:"]),
         billing: read.url("BILLING_URL", ["http:", "https:"]),
       },
-      serviceToken: read.match(
-        "SERVICE_TOKEN",
-        (text) => /^[\x21-\x7e]{16,}$/.test(text),
-        "at least 16 printable ASCII characters",
-      ),
+      serviceToken: token(read, "SERVICE_TOKEN"),
+      previousServiceToken: token(read, "SERVICE_TOKEN_PREVIOUS"),
+      tls: read.tlsFiles("TLS", ["CERT", "KEY", "CA"]),
     },
     admin: { host: host(read, "ADMIN_HOST"), port: read.integer("ADMIN_PORT", 0, 65_535) },
     engine: {
@@ -204,4 +231,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 function host(read: EnvReader, name: string): string {
   const isHost = (text: string) => /^[\w.:-]+$/.test(text);
   return read.match(name, isHost, "a host name or an IP address") ?? "127.0.0.1";
+}
+
+function token(read: EnvReader, name: string): string | undefined {
+  const isToken = (text: string) => /^[\x21-\x7e]{16,}$/.test(text);
+  return read.match(name, isToken, "at least 16 printable ASCII characters");
 }

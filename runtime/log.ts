@@ -1,6 +1,7 @@
-import pino, { type DestinationStream, type Logger } from "pino";
+import pino, { type DestinationStream, type Logger, type LoggerOptions } from "pino";
 import pretty from "pino-pretty";
-import type { LogLevel } from "./env.ts";
+import type { LogConfig } from "./env.ts";
+import { tracing } from "./tracing/spans.ts";
 
 export type { Logger };
 
@@ -8,24 +9,35 @@ export type { Logger };
 const SECRET = ["authorization", "*.authorization", "*.*.authorization"];
 
 /**
- * The program's log, on standard output: for people in a terminal, else a JSON object a line.
- * Fields by convention: `request_id`, `org_id`, `err`; never a body or a secret.
+ * The program's log, on standard output: for people, or a JSON object a line.
+ * Fields by convention, in snake case: `role`, `request_id`, `org_id`, `sandbox_id`, `err`, and `trace_id` where something
+ * is traced; never a body or a secret.
+ * @param role `all` where it is every role in one process
  */
 export function createLogger(
-  level: LogLevel,
-  destination: DestinationStream = standardOutput(),
+  { level, format }: LogConfig,
+  role: string,
+  destination: DestinationStream = standardOutput(format),
 ): Logger {
-  const options = {
+  const options: LoggerOptions = {
     level,
-    base: null,
+    base: { role },
     timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (label) => ({ level: label }) },
+    mixin: traceFields,
     redact: { paths: SECRET, censor: "[redacted]" },
   };
   return pino(options, destination);
 }
 
+function traceFields(): object {
+  const id = tracing()?.traceId();
+  return id === undefined ? {} : { trace_id: id };
+}
+
 // Both write at once, so that the last lines before an exit are not lost.
-function standardOutput(): DestinationStream {
-  if (process.stdout.isTTY) return pretty({ sync: true, translateTime: "SYS:HH:MM:ss.l" });
-  return pino.destination({ fd: 1, sync: true });
+function standardOutput(format: LogConfig["format"]): DestinationStream {
+  const forPeople = format === "pretty" || (format === "auto" && process.stdout.isTTY);
+  if (!forPeople) return pino.destination({ fd: 1, sync: true });
+  return pretty({ sync: true, translateTime: "SYS:HH:MM:ss.l", ignore: "role" });
 }

@@ -5,9 +5,11 @@ import { whyOf } from "../../runtime/data-dir.ts";
 import type { Config } from "../../runtime/env.ts";
 import { inTime } from "../../runtime/in-time.ts";
 import { createRemoteTransport } from "../../runtime/rpc/client.ts";
+import { readTls } from "../../runtime/tls/certificate.ts";
 import { urlOf } from "../listen.ts";
-import { requireToken } from "../operator.ts";
+import { findToken } from "../operator.ts";
 import { isServing } from "../remotes.ts";
+import { refusePlain } from "../tls.ts";
 import { type Check, fail, ok, type Subject, skip, warn } from "./check.ts";
 
 const LIMIT_MS = 3_000;
@@ -74,8 +76,10 @@ async function get(url: string): Promise<Answer | string> {
 async function askRpc(config: Config, name: string, url: string): Promise<Check> {
   const mend = `start it, or set its URL (${url}) to where it is`;
   try {
-    const token = await requireToken(config);
-    const transport = createRemoteTransport({ baseUrl: url, token });
+    refusePlain(config, "it", url);
+    const token = await findToken(config);
+    const tls = config.rpc.tls && { current: await readTls(config.rpc.tls) };
+    const transport = createRemoteTransport({ baseUrl: url, token, tls });
     try {
       const serves = await inTime(isServing({ health: createClient(Health, transport) }), LIMIT_MS);
       if (!serves)
@@ -88,8 +92,8 @@ async function askRpc(config: Config, name: string, url: string): Promise<Check>
         return ok(name, `${url} answers and can serve`);
       return fail(
         name,
-        `${url} does not take this service token`,
-        "set SERVICE_TOKEN as it has it",
+        `${url} does not take this service token${tls ? " or this certificate" : ""}`,
+        `set SERVICE_TOKEN as it has it${tls ? ", or a certificate of its TLS_CA" : ""}`,
       );
     } finally {
       transport.close();
@@ -99,7 +103,7 @@ async function askRpc(config: Config, name: string, url: string): Promise<Check>
   }
 }
 
-/** Whether our token is taken: health is told to anybody, this is not. */
+/** Whether we are trusted: health is told to anybody, this is not. */
 async function isTrusted(transport: Transport): Promise<boolean> {
   const listServices = { messageRequest: { case: "listServices" as const, value: "" } };
   async function* questions() {

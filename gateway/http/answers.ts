@@ -44,8 +44,8 @@ export function errorAnswer(error: unknown, request: FastifyRequest) {
 }
 
 function logFailure(err: unknown, { code }: PublicError, request: FastifyRequest) {
-  const { method, url } = request;
-  request.log.error({ err, code, method, url }, "request failed");
+  const { method, url, caller } = request;
+  request.log.error({ err, code, method, url, org_id: caller?.orgId }, "request failed");
 }
 
 /** What Fastify itself refuses. */

@@ -24,14 +24,15 @@ export function onFinished(app: FastifyInstance, tell: (finished: Finished) => v
     tell({ request, reply, route, status, ms: reply.elapsedTime });
   };
   app.addHook("onRequest", (request, reply, done) => {
-    const { raw } = reply;
-    raw.once("close", () => {
-      if (!raw.writableFinished) finished(request, reply, BROKEN_OFF);
-    });
-    done();
-  });
-  app.addHook("onResponse", (request, reply, done) => {
-    if (reply.raw.writableFinished) finished(request, reply, reply.statusCode);
+    let complete = false;
+    reply.raw
+      .once("finish", () => {
+        complete = true;
+        finished(request, reply, reply.statusCode);
+      })
+      .once("close", () => {
+        if (!complete) finished(request, reply, BROKEN_OFF);
+      });
     done();
   });
 }

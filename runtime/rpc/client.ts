@@ -1,5 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import type { WatchedTls } from "../tls/watched.ts";
 import { refuseSpent } from "./call-scope.ts";
 import { writeActor, writeCaller } from "./caller-headers.ts";
 import { asUnavailable, unavailableStream } from "./connection-errors.ts";
@@ -12,8 +13,10 @@ import { isUnprocessed } from "./unprocessed.ts";
 export interface RemoteOptions {
   /** Such as `http://127.0.0.1:9090`. */
   baseUrl: string;
-  /** The service token. */
-  token: string;
+  /** The service token; undefined: `tls` says who calls. */
+  token: string | undefined;
+  /** What an `https://` connection presents, and whom it trusts; undefined: nothing, and whom Node trusts. */
+  tls?: Pick<WatchedTls, "current"> | undefined;
   /** The client's, outermost first; they see every try. */
   interceptors?: readonly Interceptor[];
   /** How often a connection in use is pinged, and how long it has to answer; 5,000 unless set. */
@@ -34,11 +37,11 @@ const PING_MS = 5_000;
  * again by itself.
  */
 export function createRemoteTransport(options: RemoteOptions): RemoteTransport {
-  const { baseUrl, token, interceptors = [], pingMs = PING_MS } = options;
+  const { baseUrl, token, tls, interceptors = [], pingMs = PING_MS } = options;
   // Not `pingIdleConnection`: connect-node 2.2.0 then pings sessions that it has destroyed, which
   // throws from a timer. An idle connection is checked by a ping before its next call anyway.
   const pings = { pingIntervalMs: pingMs, pingTimeoutMs: pingMs };
-  const sessionManager = new Sessions(baseUrl, pings);
+  const sessionManager = new Sessions(baseUrl, pings, tls);
   const transport = createConnectTransport({
     baseUrl,
     httpVersion: "2",
@@ -77,9 +80,9 @@ export function createRemoteTransport(options: RemoteOptions): RemoteTransport {
 }
 
 /** Says who calls: this process by the token, and on whose behalf by the caller's headers. */
-function identify(token: string): Interceptor {
+function identify(token: string | undefined): Interceptor {
   return (next) => (req) => {
-    req.header.set("authorization", `Bearer ${token}`);
+    if (token !== undefined) req.header.set("authorization", `Bearer ${token}`);
     const caller = req.contextValues.get(callerKey);
     const actor = req.contextValues.get(actorKey);
     if (caller) writeCaller(req.header, caller);

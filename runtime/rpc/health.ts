@@ -4,12 +4,14 @@ import {
   type Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../../proto/gen/grpc/health/v1/health_pb.ts";
+import { trustedKey } from "./trust.ts";
 
 /** How often a watched status is looked at, in milliseconds. */
 const WATCH_INTERVAL_MS = 1_000;
 
 /**
- * grpc.health.v1. All services of a process are ready together; the empty name is the process.
+ * grpc.health.v1. All services of a process are ready together; the empty name is the process, and all that a caller may
+ * check who has no credentials.
  * @param serviceNames full names of the services that are served
  * @param ready whether calls can be answered now; a failure counts as no
  */
@@ -22,7 +24,9 @@ export function healthService(
     (await isReady(ready)) ? ServingStatus.SERVING : ServingStatus.NOT_SERVING;
 
   return {
-    async check({ service }) {
+    async check({ service }, { values }) {
+      if (service !== "" && !values.get(trustedKey))
+        throw new ConnectError("unauthenticated", Code.Unauthenticated);
       if (!names.has(service)) throw new ConnectError("unknown service", Code.NotFound);
       return { status: await current() };
     },

@@ -105,7 +105,8 @@ function outgoing(error: unknown, req: Request, log: ErrorLog): ConnectError {
   // With a cause, it wraps what a library threw: its text may name a host.
   if (error instanceof ConnectError && error.cause === undefined) return error;
   const requestId = requestIdOf(req);
-  log.error({ err: error, rpc: rpcName(req.method), requestId }, "rpc failed");
+  const fields = { rpc: rpcName(req.method), request_id: requestId, org_id: orgIdOf(req) };
+  log.error({ err: error, ...fields }, "rpc failed");
   return unreachable(error) ?? internalError(requestId);
 }
 
@@ -118,6 +119,10 @@ function unreachable(error: unknown): ConnectError | undefined {
 /** One is made up where the caller sent none, so that answer and log can be matched. */
 function requestIdOf({ contextValues, header }: Request): string {
   return contextValues.get(callerKey)?.requestId ?? readRequestId(header) ?? crypto.randomUUID();
+}
+
+function orgIdOf({ contextValues }: Request): string | undefined {
+  return contextValues.get(callerKey)?.orgId;
 }
 
 function rpcName({ parent, name }: DescMethod): string {

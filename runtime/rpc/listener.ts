@@ -1,10 +1,13 @@
 import { createServer as createHttp1Server, type Server } from "node:http";
 import { createServer as createHttp2Server, type ServerHttp2Session } from "node:http2";
+import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import { BACKLOG } from "../backlog.ts";
 import { StartupError } from "../errors.ts";
 import { prepareDrain } from "../http-drain.ts";
+import type { WatchedTls } from "../tls/watched.ts";
 import { widen } from "./windows.ts";
 
 /** What every HTTP/2 connection without TLS begins with, and no HTTP/1.1 request that is served. */
@@ -13,13 +16,29 @@ const PREFACE = Buffer.from("PRI");
 const FIRST_BYTES_TIMEOUT_MS = 10_000;
 const PING_INTERVAL_MS = 30_000;
 
+const TLS_OPTIONS = {
+  ALPNProtocols: ["h2", "http/1.1"],
+  handshakeTimeout: FIRST_BYTES_TIMEOUT_MS,
+  // A certificate is one way to be trusted, and trust.ts knows the other.
+  requestCert: true,
+  rejectUnauthorized: false,
+};
+
 const HTTP2_OPTIONS = {
   // Large creates in flight at once; the default of 10 would refuse new calls meanwhile.
   maxSessionMemory: 128,
   settings: { maxConcurrentStreams: 1_024, initialWindowSize: 1024 * 1024 },
 };
 
-/** A listening port that speaks HTTP/1.1 and HTTP/2 without TLS. */
+export interface Address {
+  host: string;
+  /** 0: any free one. */
+  port: number;
+  /** Undefined: no TLS. */
+  tls?: WatchedTls | undefined;
+}
+
+/** A listening port that speaks HTTP/1.1 and HTTP/2. */
 export interface Listener {
   /** The port it got. */
   readonly port: number;
@@ -36,12 +55,12 @@ export interface Listener {
 
 /**
  * Serves `app`, which is ready but does not listen itself, and hands each connection to the server
- * whose protocol its first bytes speak.
+ * whose protocol its first bytes speak, or its TLS has agreed upon.
  * @throws StartupError where the address cannot be had
  */
-export async function listen(app: FastifyInstance, host: string, port: number): Promise<Listener> {
-  // However long a request takes to come in: files are sent. Its headers still have their time limit.
-  const http1 = createHttp1Server({ requestTimeout: 0 }, app.routing);
+export async function listen(app: FastifyInstance, address: Address): Promise<Listener> {
+  const { host, port, tls } = address;
+  const http1 = createHttp1(app, tls);
   // Node's compatibility layer gives HTTP/2 requests the shape that Fastify was typed for.
   const http2 = createHttp2Server(HTTP2_OPTIONS, app.routing as never);
   const sessions = track<ServerHttp2Session>((add) => http2.on("session", add));
@@ -49,18 +68,21 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
 
   // The HTTP/1.1 server listens for both, and so keeps its timeouts and its idle connections. What
   // Node's own listener does for each connection is put off until the protocol is known.
-  const serveHttp1 = http1.listeners("connection")[0] as (socket: Socket) => void;
-  http1.removeAllListeners("connection").on("connection", (socket: Socket) => {
-    firstBytes(socket, (isHttp2) => {
-      if (isHttp2) {
-        http1Drain.leave(socket);
-        socket.allowHalfOpen = false;
-        http2.emit("connection", socket);
-      } else {
-        serveHttp1.call(http1, socket);
-        socket.resume();
-      }
-    });
+  const event = tls ? "secureConnection" : "connection";
+  const serveHttp1 = http1.listeners(event)[0] as (socket: Socket) => void;
+  const serve = (socket: Socket, isHttp2: boolean) => {
+    if (isHttp2) {
+      http1Drain.leave(socket);
+      socket.allowHalfOpen = false;
+      http2.emit("connection", socket);
+    } else {
+      serveHttp1.call(http1, socket);
+      socket.resume();
+    }
+  };
+  http1.removeAllListeners(event).on(event, (socket: Socket | TLSSocket) => {
+    if ("alpnProtocol" in socket) return serve(socket, socket.alpnProtocol === "h2");
+    firstBytes(socket, (isHttp2) => serve(socket, isHttp2));
   });
   const http1Drain = prepareDrain(http1);
   const sockets = track<Socket>((add) => http1.on("connection", add));
@@ -79,6 +101,15 @@ export async function listen(app: FastifyInstance, host: string, port: number): 
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+function createHttp1({ routing }: FastifyInstance, tls: WatchedTls | undefined): Server {
+  // However long a request takes to come in: files are sent. Its headers still have their time limit.
+  const untimed = { requestTimeout: 0 };
+  if (!tls) return createHttp1Server(untimed, routing);
+  const https = createHttpsServer({ ...untimed, ...TLS_OPTIONS, ...tls.current }, routing);
+  tls.onChange((material) => https.setSecureContext(material));
+  return https;
 }
 
 function firstBytes(socket: Socket, decide: (isHttp2: boolean) => void): void {

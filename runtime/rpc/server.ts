@@ -10,12 +10,13 @@ import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import { fastify } from "fastify";
 import { file_google_rpc_error_details } from "../../proto/gen/google/rpc/error_details_pb.ts";
 import { Health } from "../../proto/gen/grpc/health/v1/health_pb.ts";
+import type { WatchedTls } from "../tls/watched.ts";
 import { healthService } from "./health.ts";
 import { type ErrorLog, socketInterceptors } from "./interceptors.ts";
 import { type Listener, listen } from "./listener.ts";
 import { reflectionRoutes } from "./reflection.ts";
 import { collectServices, type Routes } from "./routes.ts";
-import { tokenGate } from "./token.ts";
+import { refuse, requireTrust } from "./trust.ts";
 import { requestsOf, warmUp } from "./validate.ts";
 
 /** A create carries files. */
@@ -30,8 +31,10 @@ export interface RpcServerOptions {
   /** 0: any free one. */
   port: number;
   routes: Routes;
-  /** The service token that every call must bear, but for those to grpc.health.v1. */
-  token: string;
+  /** Service tokens: every call must bear one of them, or come with a certificate that `tls` trusts. */
+  tokens: readonly string[];
+  /** Undefined: the port speaks no TLS. */
+  tls?: WatchedTls | undefined;
   /** Whether calls can be answered now, for grpc.health.v1. */
   ready: () => boolean | Promise<boolean>;
   log: ErrorLog;
@@ -53,22 +56,24 @@ export interface RpcServer {
 const GRACE_MS = 5_000;
 
 /**
- * Serves Connect, gRPC and gRPC-Web on one port, over HTTP/2 without TLS and HTTP/1.1, with
+ * Serves Connect, gRPC and gRPC-Web on one port, over HTTP/2 and HTTP/1.1, with or without TLS, with
  * grpc.health.v1 and server reflection.
  * @throws StartupError where the address cannot be had
  */
 export async function listenRpc(options: RpcServerOptions): Promise<RpcServer> {
-  const { host, port } = options;
+  const { tokens } = options;
   const closing = new AbortController();
   const stopping = new AbortController();
   const ready = () => !closing.signal.aborted && options.ready();
-  const app = fastify();
+  const app = fastify({ frameworkErrors: (_error, request, reply) => refuse(request, reply) });
+  const contextValues = requireTrust(app, tokens);
   await app.register(fastifyConnectPlugin, {
     routes: allRoutes({ ...options, ready }),
     ...routerOptions(options, closing.signal, stopping.signal),
+    contextValues,
   });
   await app.ready();
-  const listener = await listen(app, host, port);
+  const listener = await listen(app, options);
 
   const close = async (graceMs: number) => {
     closing.abort(shuttingDown());
@@ -93,18 +98,16 @@ function allRoutes({ routes, ready }: RpcServerOptions): Routes {
   return (router: ConnectRouter) => {
     routes(router);
     reflection(router);
-    router.service(Health, healthService(names, ready), { requestGate: () => {} });
+    router.service(Health, healthService(names, ready));
   };
 }
 
 function routerOptions(
-  { token, log, interceptors = [] }: RpcServerOptions,
+  { log, interceptors = [] }: RpcServerOptions,
   closing: AbortSignal,
   stopping: AbortSignal,
 ): ConnectRouterOptions {
   return {
-    // Before the body is read: who has no token learns nothing, and costs nothing.
-    requestGate: tokenGate(token),
     interceptors: [...interceptors, ...socketInterceptors(log, closing)],
     shutdownSignal: stopping,
     readMaxBytes: READ_MAX_BYTES,

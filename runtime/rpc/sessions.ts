@@ -1,6 +1,9 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants } from "node:http2";
+import { isIP } from "node:net";
+import { connect } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Http2SessionManager } from "@connectrpc/connect-node";
+import type { WatchedTls } from "../tls/watched.ts";
 import { markUnprocessed } from "./unprocessed.ts";
 import { widen } from "./windows.ts";
 
@@ -14,8 +17,18 @@ const STREAM_WINDOW = 256 * 1024;
 export class Sessions extends Http2SessionManager {
   readonly #known = new WeakSet<ClientHttp2Session>();
 
-  constructor(baseUrl: string, pings: ConstructorParameters<typeof Http2SessionManager>[1]) {
-    super(baseUrl, pings, { settings: { initialWindowSize: STREAM_WINDOW } });
+  /** @param tls what each connection presents, and whom it trusts; undefined: whom Node trusts */
+  constructor(
+    baseUrl: string,
+    pings: ConstructorParameters<typeof Http2SessionManager>[1],
+    tls?: Pick<WatchedTls, "current">,
+  ) {
+    const secure = new URL(baseUrl).protocol === "https:";
+    const createConnection = tls && secure ? (url: URL) => connectTls(url, tls) : undefined;
+    super(baseUrl, pings, {
+      settings: { initialWindowSize: STREAM_WINDOW },
+      ...(createConnection && { createConnection }),
+    });
   }
 
   override async request(
@@ -34,6 +47,18 @@ export class Sessions extends Http2SessionManager {
     }
     return stream;
   }
+}
+
+function connectTls({ hostname, port }: URL, tls: Pick<WatchedTls, "current">) {
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  return connect({
+    host,
+    port: Number(port || 443),
+    // Of an address the certificate is checked all the same, but it may not be asked for by one.
+    ...(isIP(host) === 0 && { servername: host }),
+    ALPNProtocols: ["h2"],
+    ...tls.current,
+  });
 }
 
 /** There was no connection to send it on. */

@@ -2,6 +2,7 @@ import type { LeadingContext } from "./context.ts";
 import { startFailed } from "./domain/end.ts";
 import { hostOf, place, Turns } from "./domain/placement.ts";
 import { startRun } from "./domain/start-run.ts";
+import { inRunSpan } from "./run-span.ts";
 import type { Tasks } from "./tasks.ts";
 
 const MOST_REPORTS = 64;
@@ -83,6 +84,8 @@ export class Starts {
     if (ids.length === 0) return;
     const runs = await this.#ctx.store.readStarts(ids, this.#ctx.limits.startTimeoutSecs);
     for (const run of runs)
-      this.#tasks.begin("start", run.sandboxId, (signal) => startRun(this.#ctx, run, signal));
+      this.#tasks.begin("start", run.sandboxId, (signal) =>
+        inRunSpan("start run", run, () => startRun(this.#ctx, run, signal)),
+      );
   }
 }

@@ -6,6 +6,7 @@ import { observe, stopUnwanted } from "./domain/observe.ts";
 import { Orphans } from "./domain/orphans.ts";
 import { EngineTrouble, EngineUnavailable, type Instance } from "./engines/engine.ts";
 import type { Leading } from "./orchestrator.ts";
+import { inRunSpan } from "./run-span.ts";
 import { Starts } from "./starts.ts";
 import { type Kind, Tasks } from "./tasks.ts";
 import { NOTED_SECS } from "./volumes/changes.ts";
@@ -142,11 +143,16 @@ export class Worker {
     const busy = this.#tasks.busy("end");
     const withoutEngine = this.#answers === false;
     for (const run of await store.listEnds({ limit, busy, stopTimeoutSecs, withoutEngine }))
-      this.#tasks.begin("end", run.sandboxId, () => endRun(this.#ctx, run));
+      this.#tasks.begin("end", run.sandboxId, () =>
+        inRunSpan("end run", run, () => endRun(this.#ctx, run)),
+      );
   }
 
   #failed(kind: Kind, sandboxId: string, err: unknown): void {
-    this.#ctx.log.warn({ err, sandboxId }, "work on a sandbox did not succeed; trying again");
+    this.#ctx.log.warn(
+      { err, sandbox_id: sandboxId },
+      "work on a sandbox did not succeed; trying again",
+    );
     // No use to try the next start before the engine has been asked.
     if (kind !== "start" || !(err instanceof EngineUnavailable) || err instanceof EngineTrouble)
       return;
@@ -165,7 +171,7 @@ export class Worker {
     for (const machine of found.unwanted)
       this.#tasks.begin("end", machine.sandboxId, () => stopUnwanted(this.#ctx, machine));
     for (const sandboxId of this.#orphans.due(found.unknown, limits.orphanDelaySecs * 1_000)) {
-      log.warn({ sandboxId }, "removing a machine of a sandbox that nobody knows");
+      log.warn({ sandbox_id: sandboxId }, "removing a machine of a sandbox that nobody knows");
       this.#tasks.begin("remove", sandboxId, async () => {
         await engine.remove(sandboxId);
         return "done";

@@ -89,7 +89,7 @@ describeWithDocker("docker engine: when a workload ended", ({ host }) => {
 });
 
 describeWithDocker("docker engine: its log of a sandbox", ({ host }) => {
-  const lines: { level: number; sandboxId?: string; msg: string }[] = [];
+  const lines: { level: number; sandbox_id?: string; msg: string }[] = [];
   const log = pino({ level: "info" }, { write: (line) => void lines.push(JSON.parse(line)) });
   const { installationId } = useDocker(host, [IMAGES.busybox]);
 
@@ -105,7 +105,9 @@ describeWithDocker("docker engine: its log of a sandbox", ({ host }) => {
       await engine.ensureRunning(sandbox, UNHURRIED);
       await engine.stop(sandbox, 0);
       await engine.remove(sandbox.sandboxId);
-      return lines.filter(({ sandboxId }) => sandboxId === sandbox.sandboxId).map(({ msg }) => msg);
+      return lines
+        .filter(({ sandbox_id }) => sandbox_id === sandbox.sandboxId)
+        .map(({ msg }) => msg);
     };
     const plain = [
       "the machine is up",

@@ -8,14 +8,17 @@ test("the defaults are those of the README", () => {
   expect(readConfig({})).toEqual({
     dataDir: resolve("data"),
     databaseUrl: undefined,
-    log: { level: "info" },
+    log: { level: "info", format: "auto" },
+    tracing: undefined,
     gateway: {
       host: "127.0.0.1",
       port: 8080,
       corsOrigins: [],
       waitsMax: 10_000,
       rateLimit: { perSecond: 1_000, burst: 2_000, redisUrl: undefined },
+      logRequests: false,
       trustedProxies: [],
+      https: undefined,
     },
     rpc: {
       host: "127.0.0.1",
@@ -27,6 +30,8 @@ test("the defaults are those of the README", () => {
         billing: undefined,
       },
       serviceToken: undefined,
+      previousServiceToken: undefined,
+      tls: undefined,
     },
     admin: { host: "127.0.0.1", port: undefined },
     engine: {
@@ -70,12 +75,20 @@ test.each([
   ["ENGINE", "docker", (c) => c.engine.choice, "docker"],
   ["DOCKER_HOST", "unix:///run/d.sock", (c) => c.engine.dockerHost, "unix:///run/d.sock"],
   ["LOG_LEVEL", "debug", (c) => c.log.level, "debug"],
+  ["LOG_FORMAT", "json", (c) => c.log.format, "json"],
+  ["LOG_REQUESTS", "on", (c) => c.gateway.logRequests, true],
   ["RPC_PORT", "9090", (c) => c.rpc.port, 9090],
   ["ADMIN_PORT", "0", (c) => c.admin.port, 0],
   ["ADMIN_HOST", "0.0.0.0", (c) => c.admin.host, "0.0.0.0"],
   ["RPC_HOST", "0.0.0.0", (c) => c.rpc.host, "0.0.0.0"],
   ["SANDBOX_URL", "http://sandbox:9091", (c) => c.rpc.urls.sandbox, "http://sandbox:9091"],
   ["SERVICE_TOKEN", "0123456789abcdef", (c) => c.rpc.serviceToken, "0123456789abcdef"],
+  [
+    "SERVICE_TOKEN_PREVIOUS",
+    "0123456789abcdef",
+    (c) => c.rpc.previousServiceToken,
+    "0123456789abcdef",
+  ],
   ["SECRETS_KEY", key.toString("hex"), (c) => c.secretsKey, key],
   ["SECRETS_KEY", key.toString("base64"), (c) => c.secretsKey, key],
   [
@@ -112,6 +125,7 @@ describe("refuses", () => {
     ["LOG_LEVEL", "loud"],
     ["RPC_PORT", "x"],
     ["SERVICE_TOKEN", "short"],
+    ["SERVICE_TOKEN_PREVIOUS", "short"],
     ["SECRETS_KEY", key.subarray(1).toString("base64")],
     ["SECRETS_KEY", "*".repeat(44)],
     ["CORS_ORIGINS", "https://a.b/"],
@@ -149,4 +163,16 @@ describe("refuses", () => {
     const refuse = () => readConfig({ PORT: "x", ENGINE: "x", SECRETS_KEY: "x" });
     expect(refuse).toThrow(/^PORT must be .*; ENGINE must be .*; SECRETS_KEY must be .*$/);
   });
+});
+
+test("files of TLS go together, and what is missing is named", () => {
+  const tls = { TLS_CERT: "/c", TLS_KEY: "/k", TLS_CA: "/ca" };
+  expect(readConfig(tls).rpc.tls).toEqual({ prefix: "TLS", cert: "/c", key: "/k", ca: "/ca" });
+  expect(() => readConfig({ ...tls, TLS_KEY: "" })).toThrow(
+    "TLS_KEY must be set too: TLS_CERT, TLS_KEY, TLS_CA go together",
+  );
+  expect(() => readConfig({ TLS_CA: "/ca" })).toThrow(/TLS_CERT must .*; TLS_KEY must /);
+  const https = { HTTPS_CERT: "/c", HTTPS_KEY: "/k" };
+  expect(readConfig(https).gateway.https).toMatchObject({ prefix: "HTTPS", cert: "/c", key: "/k" });
+  expect(() => readConfig({ HTTPS_CERT: "/c" })).toThrow("HTTPS_KEY must be set too");
 });

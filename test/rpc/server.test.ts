@@ -71,10 +71,25 @@ describe("the RPC port", () => {
 describe("grpc.health.v1", () => {
   async function health(options: Parameters<typeof startServer>[0] = {}) {
     const { url, close } = await start(options);
+    const trusted = createRemoteTransport({ baseUrl: url, token: TOKEN });
+    cleanups.push(trusted.close);
     // As a probe does it: gRPC, and no token.
-    const transport = createGrpcTransport({ baseUrl: url });
-    return { close, client: createClient(Health, transport) };
+    const probe = createClient(Health, createGrpcTransport({ baseUrl: url }));
+    return { close, client: createClient(Health, trusted), probe };
   }
+
+  test("tells a probe without a token whether the process can serve, and nothing else", async () => {
+    let ready = true;
+    const { probe } = await health({ ready: () => ready });
+    expect((await probe.check({})).status).toBe(ServingStatus.SERVING);
+    ready = false;
+    expect((await probe.check({})).status).toBe(ServingStatus.NOT_SERVING);
+    for (const service of [SandboxService.typeName, "a.B"])
+      expect((await failure(probe.check({ service }))).code).toBe(Code.Unauthenticated);
+    expect((await failure(probe.list({}))).code).toBe(Code.Unauthenticated);
+    const watch = probe.watch({})[Symbol.asyncIterator]();
+    expect((await failure(watch.next())).code).toBe(Code.Unauthenticated);
+  });
 
   test("tells whether the process can serve", async () => {
     let ready = false;

@@ -56,7 +56,7 @@ export async function startServer(options: Partial<RpcServerOptions> = {}) {
     host: "127.0.0.1",
     port: 0,
     routes: fake.routes,
-    token: TOKEN,
+    tokens: [TOKEN],
     ready: () => true,
     log,
     ...options,

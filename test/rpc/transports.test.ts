@@ -82,7 +82,8 @@ describe.each([
       [
         expect.objectContaining({
           err: expect.objectContaining({ message: SECRET }),
-          requestId: CALLER.requestId,
+          request_id: CALLER.requestId,
+          org_id: CALLER.orgId,
           rpc: "sandbox.v1.SandboxService/GetSandbox",
         }),
         "rpc failed",

@@ -15,6 +15,8 @@ export interface DeploymentOptions {
   billings?: number;
   /** The program of an orchestrator, in place of `main.ts orchestrator`. */
   orchestratorProgram?: readonly string[];
+  /** Of every role, which then call each other by TLS. */
+  tls?: { cert: string; key: string; ca: string };
   /** For every role. */
   env?: Record<string, string>;
   /** Starts roles again that end by themselves. */
@@ -27,6 +29,8 @@ export interface Deployment {
   url: string;
   /** Of all gateways. */
   urls: string[];
+  /** Where the organization role takes calls. */
+  organizationUrl: string;
   /** Of the first organization. */
   apiKey: string;
   gateway: Child;
@@ -46,6 +50,8 @@ export interface Deployment {
 
 export async function createDeployment(options: DeploymentOptions): Promise<Deployment> {
   const { orchestratorProgram = [MAIN, "orchestrator"] } = options;
+  const remote = (at: number | undefined) =>
+    options.tls ? local(at).replace("http:", "https:") : local(at);
   const [sandboxPort, organizationPort] = await freePorts(2);
   const orchestratorPorts = await freePorts(options.orchestrators ?? 1);
   const billingPorts = await freePorts(options.billings ?? 1);
@@ -55,7 +61,7 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
     role(options, name, program, {
       RPC_PORT: String(at),
       DATABASE_URL: options.databaseUrl,
-      SANDBOX_URL: local(sandboxPort),
+      SANDBOX_URL: remote(sandboxPort),
       BOOTSTRAP_API_KEY: apiKey,
     });
   const sandbox = service("sandbox", sandboxPort, [MAIN, "sandbox"]);
@@ -69,10 +75,10 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
   const gateways = ports.map((at, i) =>
     role(options, numbered("gateway", i), [MAIN, "gateway"], {
       PORT: String(at),
-      SANDBOX_URL: local(sandboxPort),
-      ORGANIZATION_URL: local(organizationPort),
-      ORCHESTRATOR_URL: local(orchestratorPorts[0]),
-      BILLING_URL: local(billingPorts[0]),
+      SANDBOX_URL: remote(sandboxPort),
+      ORGANIZATION_URL: remote(organizationPort),
+      ORCHESTRATOR_URL: remote(orchestratorPorts[0]),
+      BILLING_URL: remote(billingPorts[0]),
     }),
   );
   const all = [organization, sandbox, ...billings, ...orchestrators, ...gateways];
@@ -83,6 +89,7 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
   return {
     url: first(urls),
     urls,
+    organizationUrl: remote(organizationPort),
     apiKey,
     gateway: first(gateways),
     gateways,
@@ -123,7 +130,7 @@ function first<T>(all: readonly T[]): T {
 }
 
 function role(
-  { dataDir, env, supervised = false }: DeploymentOptions,
+  { dataDir, env, tls, supervised = false }: DeploymentOptions,
   name: string,
   program: readonly string[],
   own: Record<string, string>,
@@ -131,8 +138,19 @@ function role(
   return new Child({
     name,
     command: [process.execPath, ...program],
-    env: { DATA_DIR: dataDir, ENGINE: "simulated", LOG_LEVEL: "warn", ...own, ...env },
+    env: {
+      DATA_DIR: dataDir,
+      ENGINE: "simulated",
+      LOG_LEVEL: "warn",
+      ...own,
+      ...tlsEnv(tls),
+      ...env,
+    },
     log: join(dataDir, `${name}.log`),
     supervised,
   });
+}
+
+function tlsEnv(tls: DeploymentOptions["tls"]): Record<string, string> {
+  return tls ? { TLS_CERT: tls.cert, TLS_KEY: tls.key, TLS_CA: tls.ca } : {};
 }

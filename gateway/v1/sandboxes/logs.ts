@@ -38,7 +38,8 @@ export function logsRoute(deps: LogsDeps): Route {
       .send(reply, events(request.method === "HEAD" ? undefined : messages), cut)
       .catch((err: unknown) => {
         if (!reply.sent) throw err;
-        if (!cut.signal.aborted) request.log.warn({ err }, "a stream of logs broke off");
+        if (!cut.signal.aborted)
+          request.log.warn({ err, org_id: request.caller.orgId }, "a stream of logs broke off");
       })
       .finally(() => {
         release();

@@ -48,7 +48,8 @@ export function downloadRoute(deps: FileDeps): Route {
       await send(reply, transfer, headers, isHead, open);
     } catch (err) {
       if (!reply.sent) throw transfer.reasonOf(err);
-      if (!transfer.signal.aborted) request.log.warn({ err }, "a file broke off on its way out");
+      if (!transfer.signal.aborted)
+        request.log.warn({ err, org_id: request.caller.orgId }, "a file broke off on its way out");
     } finally {
       transfer.end();
     }

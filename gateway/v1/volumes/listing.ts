@@ -33,7 +33,8 @@ export function listingRoute({ files, transfers, rpcTimeoutMs }: FileDeps): Rout
       );
     } catch (err) {
       if (!reply.sent) throw transfer.reasonOf(err);
-      if (!transfer.signal.aborted) request.log.warn({ err }, "a list of files broke off");
+      if (!transfer.signal.aborted)
+        request.log.warn({ err, org_id: request.caller.orgId }, "a list of files broke off");
     } finally {
       transfer.end();
     }

@@ -37,6 +37,6 @@ function open(ctx: LeadingContext, run: StartingRun): Sealed {
 }
 
 function unreadable(ctx: LeadingContext, { sandboxId }: StartingRun, err: unknown): EngineFailure {
-  ctx.log.error({ err, sandboxId }, "the sealed parts of a spec cannot be opened");
+  ctx.log.error({ err, sandbox_id: sandboxId }, "the sealed parts of a spec cannot be opened");
   return new EngineFailure("the sealed parts of its spec cannot be opened any more");
 }

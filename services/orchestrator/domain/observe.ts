@@ -90,7 +90,7 @@ async function findUnknown(ctx: LeadingContext, machines: readonly Instance[]): 
 export async function stopUnwanted(ctx: LeadingContext, machine: Instance): Promise<"done"> {
   const { sandboxId, generation } = machine;
   if (await ctx.store.isOpen(sandboxId, generation)) return "done";
-  ctx.log.warn({ sandboxId, generation }, "stopping a machine that no run wants");
+  ctx.log.warn({ sandbox_id: sandboxId, generation }, "stopping a machine that no run wants");
   await ctx.engine.stop(machine, ctx.limits.stopGraceMs);
   return "done";
 }

@@ -46,7 +46,7 @@ export async function* readLogs(
     yield* follower.events();
   } catch (error) {
     if (!(error instanceof EngineUnavailable) || signal.aborted) throw error;
-    ctx.log.warn({ err: error, sandboxId }, "the engine did not let a log be read");
+    ctx.log.warn({ err: error, sandbox_id: sandboxId }, "the engine did not let a log be read");
     throw new ServiceError("SERVICE_UNAVAILABLE", "service unavailable");
   } finally {
     follower.close();

@@ -41,6 +41,8 @@ export interface EndingRun {
   placed: boolean;
   /** Milliseconds that are left to stop it, 0: none; null: as many as it takes. */
   stopMsLeft: number | null;
+  /** Where in a trace its stop was asked for; see runtime/tracing. */
+  trace: string | null;
 }
 
 export interface EndQuery {
@@ -59,7 +61,8 @@ const TAKING_TURNS = 1_000;
 export async function listEnds(database: Database, query: EndQuery): Promise<EndingRun[]> {
   return database.query<EndingRun>(
     `SELECT sandbox_id AS "sandboxId", generation, desired, placed_at IS NOT NULL AS placed,
-            CASE WHEN desired = 'stopped' THEN ms_left END AS "stopMsLeft"
+            CASE WHEN desired = 'stopped' THEN ms_left END AS "stopMsLeft",
+            CASE WHEN desired = 'stopped' THEN trace_context END AS trace
      FROM (
        SELECT r.*, at.ms_left FROM sandbox.runs r
        JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL,
@@ -92,6 +95,8 @@ export interface StartingRun {
   /** By name; "" is the host volume. */
   volumes: Record<string, AllocatedVolume>;
   sealed: Uint8Array | null;
+  /** Where in a trace it was asked for; see runtime/tracing. */
+  trace: string | null;
 }
 
 // One that holds more than it may, or all of its organization together, is full.
@@ -111,7 +116,7 @@ export async function readStarts(
   return database.query<StartingRun>(
     `SELECT r.sandbox_id AS "sandboxId", r.org_id AS "orgId", s.name, r.generation,
             greatest(0, extract(epoch FROM coalesce(r.placed_at, at.now) + $2::int * interval '1 second' - at.now) * 1000)::int AS "startMsLeft",
-            s.spec, ${VOLUMES} AS volumes, sealed.sealed
+            s.spec, ${VOLUMES} AS volumes, sealed.sealed, r.trace_context AS trace
      FROM unnest($1::uuid[]) WITH ORDINALITY AS given (id, place)
      JOIN sandbox.runs r ON r.sandbox_id = given.id AND r.closed_at IS NULL AND r.phase = 'starting' AND r.desired = 'running'
      JOIN sandbox.sandboxes s ON s.id = r.sandbox_id AND s.destroyed_at IS NULL

@@ -1,5 +1,6 @@
 import type { Database } from "../../../prisma/database.ts";
 import type { Actor } from "../../../runtime/caller.ts";
+import { traceText } from "../../../runtime/tracing/spans.ts";
 import type { Memory } from "../domain/idempotency.ts";
 import { allowedFrom, HOLDS_COMPUTE, HOLDS_PLACE } from "../domain/lifecycle.ts";
 import type { Sandbox, SandboxKey } from "../domain/sandbox.ts";
@@ -30,7 +31,7 @@ type Verb = (
   memory?: Memory,
 ) => Promise<Sandbox | undefined>;
 
-/** `$1` to `$5` are the organization, the id or name, the actor, and the memory's key and hash. */
+/** `$1` to `$6` are the organization, the id or name, the actor, the memory's key and hash, and what it is a part of. */
 function verb(sqlFor: (condition: string) => string, ...statuses: readonly string[][]): Verb {
   return async (database, orgId, key, actor, memory) => {
     const [row] = await database.query<SandboxRow>(
@@ -39,6 +40,7 @@ function verb(sqlFor: (condition: string) => string, ...statuses: readonly strin
       keyValue(key),
       JSON.stringify(actor),
       ...memoryValues(memory),
+      traceText(),
       ...statuses,
     );
     return row && toSandbox(row);
@@ -55,7 +57,7 @@ export const startSandbox = verb(
 WITH ${LEASE}, ${limitsOf("$1::uuid")}, ${PLACES}, ${lockTargetNext(condition)},
 admitted AS MATERIALIZED (
   SELECT t.* FROM target t, place p, lease l
-  WHERE t.status = ANY($6::text[]) AND NOT (t.ephemeral AND t.generation > 0)
+  WHERE t.status = ANY($7::text[]) AND NOT (t.ephemeral AND t.generation > 0)
     AND l.alive AND t.requires <@ l.features AND ${isWithinSize("t.spec")} AND ${holdsVolumes("t")}
     AND ${mayRun(
       "t.ephemeral::int * (p.ephemeral_running + 1)",
@@ -76,6 +78,7 @@ run AS (${admitRun(
     "clock_timestamp()",
     `moved JOIN target t USING (id),
        LATERAL (SELECT greatest(clock_timestamp(), t.stopped_at) AS now) at`,
+    "$6",
   )})
 SELECT ${columns("moved")}, ${sandboxEvent("sandbox_started", "moved", "$3", "run.admitted_at")},
        ${remembered("start", "moved")}
@@ -90,13 +93,13 @@ WITH ${LEASE}, ${PLACES}, ${lockTargetNext(condition)},
 moved AS (
   UPDATE sandbox.sandboxes s SET status = 'stopping', status_reason = NULL
   FROM target t, lease l
-  WHERE s.id = t.id AND t.status = ANY($6::text[]) AND l.alive AND ${SEES_RUN}
+  WHERE s.id = t.id AND t.status = ANY($7::text[]) AND l.alive AND ${SEES_RUN}
   RETURNING s.*
 ),
 ${movePlaces("-", "moved")},
 run AS (
   UPDATE sandbox.runs r
-  SET desired = 'stopped', stop_admitted_at = at.now, due_at = clock_timestamp()
+  SET desired = 'stopped', stop_admitted_at = at.now, due_at = clock_timestamp(), trace_context = $6::text
   FROM moved m, LATERAL (SELECT greatest(clock_timestamp(), m.created_at) AS now) at
   WHERE r.sandbox_id = m.id AND r.generation = m.generation AND r.closed_at IS NULL
   RETURNING r.stop_admitted_at
@@ -118,13 +121,14 @@ gone AS (
   UPDATE sandbox.sandboxes s SET destroyed_at = clock_timestamp(), expires_at = NULL
   FROM target t
   WHERE s.id = t.id
-    AND (t.status <> ALL($6::text[]) OR (EXISTS (SELECT FROM lease WHERE alive) AND ${SEES_RUN}))
+    AND (t.status <> ALL($7::text[]) OR (EXISTS (SELECT FROM lease WHERE alive) AND ${SEES_RUN}))
   RETURNING s.*
 ),
-${movePlaces("-", "gone", { held: "gone.status = ANY($7::text[])", total: 1 })},
+${movePlaces("-", "gone", { held: "gone.status = ANY($8::text[])", total: 1 })},
 run AS (
   UPDATE sandbox.runs r
-  SET desired = 'stopped', stop_admitted_at = coalesce(r.stop_admitted_at, g.destroyed_at), due_at = g.destroyed_at
+  SET desired = 'stopped', stop_admitted_at = coalesce(r.stop_admitted_at, g.destroyed_at), due_at = g.destroyed_at,
+      trace_context = $6::text
   FROM gone g
   WHERE r.sandbox_id = g.id AND r.closed_at IS NULL
 )

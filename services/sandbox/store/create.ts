@@ -1,5 +1,6 @@
 import type { Database } from "../../../prisma/database.ts";
 import type { Actor } from "../../../runtime/caller.ts";
+import { traceText } from "../../../runtime/tracing/spans.ts";
 import type { Memory } from "../domain/idempotency.ts";
 import type { Sandbox } from "../domain/sandbox.ts";
 import type { SandboxSpec } from "../domain/spec.ts";
@@ -48,7 +49,7 @@ taken AS (
 
 // The lease decides in the admitting statement: a start needs a living orchestrator whose engine
 // honours the spec, a plain create only an engine that does, or none seen so far.
-const create = (take: string, mounted: string) => `
+const create = (take: string, mounted: string, trace: string) => `
 WITH ${LEASE}, ${limitsOf("$2::uuid")}, ${take},
 made AS (
   INSERT INTO sandbox.sandboxes
@@ -60,7 +61,7 @@ made AS (
   FROM taken
   RETURNING *
 ),
-run AS (${admitRun("made", "made.created_at", "made.created_at", "made WHERE $5")}),
+run AS (${admitRun("made", "made.created_at", "made.created_at", "made WHERE $5", trace)}),
 seal AS (
   INSERT INTO sandbox.sealed_specs (sandbox_id, sealed) SELECT id, $8::bytea FROM made WHERE $8::bytea IS NOT NULL
 )${mounted}
@@ -71,8 +72,8 @@ SELECT ${columns("made")},
 FROM made`;
 
 // What mounts nothing pays nothing for volumes.
-const CREATE = create(takePlaces("true"), "");
-const CREATE_MOUNTING = create(`${VOLUMES}, ${takePlaces(HAS_VOLUMES)}`, `, ${MOUNTED}`);
+const CREATE = create(takePlaces("true"), "", "$12");
+const CREATE_MOUNTING = create(`${VOLUMES}, ${takePlaces(HAS_VOLUMES)}`, `, ${MOUNTED}`, "$13");
 
 /**
  * Makes a sandbox, admits its start where asked, takes its places and writes its events, all or nothing.
@@ -99,6 +100,7 @@ export async function createSandbox(
     JSON.stringify(actor),
     ...memoryValues(memory),
     ...(mounts ? [make.volumes] : []),
+    traceText(),
   );
   return row && toSandbox(row);
 }

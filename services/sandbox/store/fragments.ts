@@ -49,16 +49,22 @@ export const SEES_RUN = `EXISTS (
   )`;
 
 /** Admits a run of the sandbox row `of`, which has its generation already; `from` is where the rows come from. */
-export function admitRun(of: string, admittedAt: string, dueAt: string, from: string): string {
+export function admitRun(
+  of: string,
+  admittedAt: string,
+  dueAt: string,
+  from: string,
+  trace: string,
+): string {
   const size = (name: string) => `(${of}.spec->'resources'->>'${name}')::int`;
   return `
   INSERT INTO sandbox.runs
     (sandbox_id, generation, org_id, vcpus, memory_mib, disk_size_mib, ephemeral, limit_secs, uptime_secs,
-     desired, phase, admitted_at, due_at)
+     desired, phase, admitted_at, due_at, trace_context)
   SELECT ${of}.id, ${of}.generation, ${of}.org_id,
          ${size("vcpus")}, ${size("memoryMib")}, ${size("diskSizeMib")}, ${of}.ephemeral,
          least(sandbox.limit_secs(${of}.spec), ${UPTIME_SECS}), ${UPTIME_SECS},
-         'running', 'starting', ${admittedAt}, ${dueAt}
+         'running', 'starting', ${admittedAt}, ${dueAt}, ${trace}::text
   FROM ${from}
   RETURNING admitted_at`;
 }

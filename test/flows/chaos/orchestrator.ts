@@ -10,7 +10,7 @@ import { createRemoteEngine } from "./remote-engine.ts";
 
 const [socket = ""] = process.argv.slice(2);
 const config = readConfig(process.env);
-const log = createLogger(config.log.level);
+const log = createLogger(config.log, "orchestrator");
 const lifecycle = new Lifecycle(log);
 const end = async (code: number, delaySecs = 0) => {
   await lifecycle.stop(config.drain.timeoutSecs * 1_000, delaySecs * 1_000);

@@ -2,6 +2,7 @@ import type { FastifyInstance, InjectOptions } from "fastify";
 import pino from "pino";
 import { expect } from "vitest";
 import { buildApp, type GatewayOptions } from "../../../gateway/app.ts";
+import { Metrics } from "../../../runtime/metrics/metrics.ts";
 import { type Contract, readContract } from "./contract.ts";
 import { FakeServices, KEY } from "./fake-services.ts";
 
@@ -18,6 +19,7 @@ export interface Gateway {
   app: FastifyInstance;
   services: FakeServices;
   contract: Contract;
+  metrics: Metrics;
   /** What was logged, a JSON object a line. */
   logged: Record<string, unknown>[];
   /** A request with a good key and, where there is a body, as JSON. */
@@ -37,11 +39,14 @@ const LIMITED = { ...UNLIMITED, rateLimit: { perSecond: 1000, burst: 2000, redis
 export async function openGateway(given: Partial<Config> = {}): Promise<Gateway> {
   const services = new FakeServices();
   const logged: Record<string, unknown>[] = [];
-  const log = pino({ level: "warn" }, { write: (line) => logged.push(JSON.parse(line)) });
+  const metrics = new Metrics();
+  const level = given.logRequests ? "info" : "warn";
+  const log = pino({ level }, { write: (line) => logged.push(JSON.parse(line)) });
   const app = buildApp({
     clients: services.clients(),
     config: { ...LIMITED, corsOrigins: [], waitsMax: 2000, watchBackoffMs: 1, ...given },
     log,
+    metrics,
     readiness: async () => ({ ready: true, checks: { database: true } }),
   });
   await app.ready();
@@ -51,7 +56,7 @@ export async function openGateway(given: Partial<Config> = {}): Promise<Gateway>
     contract.check(method, url, answer);
     return answer;
   };
-  return { app, services, contract, logged, call, close: () => app.close() };
+  return { app, services, contract, metrics, logged, call, close: () => app.close() };
 }
 
 async function inject(

@@ -36,7 +36,7 @@ export async function connectFiles(
   files: ServiceImpl<typeof VolumeFileService>,
 ): Promise<FileClients> {
   const routes: Routes = (router) => router.service(VolumeFileService, files);
-  const options = { host: "127.0.0.1", port: 0, token: TOKEN, ready: () => true, log };
+  const options = { host: "127.0.0.1", port: 0, tokens: [TOKEN], ready: () => true, log };
   const server = await listenRpc({ ...options, routes });
   const remote = createRemoteTransport({
     baseUrl: `http://127.0.0.1:${server.port}`,

@@ -60,7 +60,8 @@ export class Room {
     try {
       await this.#ctx.calls.settle(this.#caller, this.#writeId, bytes);
     } catch (err) {
-      this.#ctx.log.warn({ err, ...this.#volume }, "could not settle the room of a write");
+      const fields = { volume_id: this.#volume.volumeId, org_id: this.#volume.orgId };
+      this.#ctx.log.warn({ err, ...fields }, "could not settle the room of a write");
     }
   }
 

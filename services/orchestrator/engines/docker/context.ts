@@ -35,7 +35,8 @@ export function sandboxLog(
   sandboxId: string,
   level: string | null | undefined,
 ): EngineLog {
-  return level ? log.child({ sandboxId }, { level }) : log.child({ sandboxId });
+  const fields = { sandbox_id: sandboxId };
+  return level ? log.child(fields, { level }) : log.child(fields);
 }
 
 /** The daemon's machine. */

@@ -41,7 +41,7 @@ export async function openGate(
     if (now && !now.container.State.Running) return now;
     await stopContainer(ctx, containerId, 0);
     ctx.log.warn(
-      { sandboxId: machine.name.sandboxId, err: error },
+      { sandbox_id: machine.name.sandboxId, err: error },
       "kept at its gate, so no start",
     );
     if (error instanceof EngineFailure || error instanceof EngineUnavailable) throw error;

@@ -52,7 +52,7 @@ export async function checkSources(
   const mounted = volumesOf(plan);
   for (const { volumeId, full } of Object.values(volumes))
     if (full && mounted.includes(volumeId))
-      log.warn({ generation, volumeId }, "a volume is full, so it is mounted read-only");
+      log.warn({ generation, volume_id: volumeId }, "a volume is full, so it is mounted read-only");
 }
 
 // Docker looks for it where it was when the container was made.
