@@ -33,10 +33,10 @@ export async function startRpc(options: RpcOptions): Promise<string | undefined>
   await refuseExposure(config.rpc, log);
   const tls = await provideTls(options);
   const tokens = [await provideToken(config), config.rpc.previousServiceToken ?? []].flat();
-  const isReady = async () => !lifecycle.stopping && ready();
+  const leaving = () => lifecycle.stopping;
   const interceptors = [traceServerCall, countServerCalls(metrics)];
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host, port, routes, tokens, tls, ready: isReady, log, interceptors }),
+    start: () => listenRpc({ host, port, routes, tokens, tls, ready, leaving, log, interceptors }),
     drain: (listening, ms) => listening.close(ms),
     end: (listening) => listening.close(0),
   });

@@ -37,6 +37,8 @@ export interface RpcServerOptions {
   tls?: WatchedTls | undefined;
   /** Whether calls can be answered now, for grpc.health.v1. */
   ready: () => boolean | Promise<boolean>;
+  /** Whether the process is about to end, so that nobody new is to come; calls are answered all the same. */
+  leaving?: () => boolean;
   log: ErrorLog;
   /** Before all others, outermost first; they see what callers are answered. */
   interceptors?: readonly Interceptor[];
@@ -90,7 +92,7 @@ export async function listenRpc(options: RpcServerOptions): Promise<RpcServer> {
   };
 }
 
-function allRoutes({ routes, ready }: RpcServerOptions): Routes {
+function allRoutes({ routes, ready, leaving = () => false }: RpcServerOptions): Routes {
   const services = collectServices(routes);
   warmUp(services.flatMap(requestsOf));
   const names = services.map(({ typeName }) => typeName);
@@ -98,7 +100,7 @@ function allRoutes({ routes, ready }: RpcServerOptions): Routes {
   return (router: ConnectRouter) => {
     routes(router);
     reflection(router);
-    router.service(Health, healthService(names, ready));
+    router.service(Health, healthService(names, ready, leaving));
   };
 }
 

@@ -106,6 +106,21 @@ describe("grpc.health.v1", () => {
     ]);
   });
 
+  test("of a process that is about to end is no for who looks for one, and yes for who is connected", async () => {
+    let leaving = false;
+    const { url } = await start({ leaving: () => leaving });
+    const transport = createRemoteTransport({ baseUrl: url, token: TOKEN });
+    cleanups.push(transport.close);
+    const client = createClient(Health, transport);
+    const statuses = async () => {
+      const { status } = await client.check({});
+      return [status, (await client.check({ service: SandboxService.typeName })).status];
+    };
+    expect(await statuses()).toEqual([ServingStatus.SERVING, ServingStatus.SERVING]);
+    leaving = true;
+    expect(await statuses()).toEqual([ServingStatus.NOT_SERVING, ServingStatus.SERVING]);
+  });
+
   test("takes a failing check for no", async () => {
     const { client } = await health({ ready: () => Promise.reject(new Error("no database")) });
     expect((await client.check({})).status).toBe(ServingStatus.NOT_SERVING);

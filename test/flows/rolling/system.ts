@@ -35,7 +35,7 @@ export interface RollingSystem {
 export async function startRollingSystem(): Promise<RollingSystem> {
   const dir = await mkdtemp(join(tmpdir(), "sandgate-rolling-"));
   const database = await createTestDatabase();
-  const host = await startSimulatedHost(dir, { seed: "rolling" });
+  const host = await startSimulatedHost(dir, { seed: "" });
   const apiKey = generateApiKey();
   const env: Record<string, string> = {
     DATABASE_URL: database.url,
