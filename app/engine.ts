@@ -39,10 +39,13 @@ export interface NetworkEnforcement {
   why: string;
 }
 
+/** What runs the machines does not answer, or went away while it was asked what it can do. */
+export class EngineAway extends StartupError {}
+
 /**
  * The engine that the settings ask for; `auto` takes docker when it answers.
- * @throws StartupError where docker was asked for, or has led here before, and does not answer, or has not the
- * runtime that was asked for, and where it goes away meanwhile
+ * @throws EngineAway where docker was asked for, or has led here before, and does not answer, or goes away meanwhile
+ * @throws StartupError where it has not the runtime that was asked for
  */
 export async function chooseEngine(
   config: EngineConfig,
@@ -69,9 +72,9 @@ export async function chooseEngine(
     const network = await enforcementOf(engine, config);
     return { engine, why, network, volumes: await tried(() => mountingOf(engine)) };
   }
-  if (config.choice === "docker") throw new StartupError(`ENGINE=docker, but ${why}`);
+  if (config.choice === "docker") throw new EngineAway(`ENGINE=docker, but ${why}`);
   if (await hasRunOn("docker", database))
-    throw new StartupError(
+    throw new EngineAway(
       `${why}, and this installation's sandboxes are there; start Docker, or set ENGINE=simulated`,
     );
   return { engine: await simulated(database, volumes), why, network: undefined };
@@ -110,7 +113,7 @@ async function tried<T>(look: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof EngineUnavailable)) throw error;
     // Nothing is known then, and to publish that as impossible would refuse sandboxes that can be had.
-    throw new StartupError(
+    throw new EngineAway(
       `Docker went away while it was found out what it can do: ${error.message}`,
     );
   }

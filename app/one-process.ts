@@ -33,13 +33,17 @@ export async function startOneProcess(options: OneProcessOptions): Promise<Runni
   const admin = await startAdmin(options, [healthPaths(needs), metricsPath(metrics)]);
   await prepareDataDir(config.dataDir);
   const secrets = await provideSecrets(config);
-  const { database, url: databaseUrl } = await provideDatabase({ ...options, needs });
+  const { database, url: databaseUrl } = await provideDatabase({
+    ...options,
+    needs,
+    waitsFor: ["schema"],
+  });
   const services = await startServices({ ...options, metrics, database, databaseUrl, secrets });
   const { clients, bootstrap, chosen } = services;
   needs.ask("orchestrator", () => leads(clients.orchestrators));
   const gateway = { clients, config: config.gateway, log, metrics, readiness: needs.look };
   const url = await startGateway(gateway, config.gateway, lifecycle);
-  const { ready } = needs;
+  const ready = needs.serves;
   const rpc = await startRpc({ config, log, lifecycle, metrics, routes: services.routes, ready });
   return { url, rpc, admin, config, bootstrap, keyFile: keyFileOf(config), engine: chosen };
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { type Client, createClient } from "@connectrpc/connect";
 import { type Database, openDatabase } from "../prisma/database.ts";
-import { migrate, readMigrationState } from "../prisma/migrate.ts";
+import { readMigrationState } from "../prisma/migration-state.ts";
 import { BillingService } from "../proto/gen/billing/v1/billing_service_pb.ts";
 import { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import { prepareDataDir, readSecretFile } from "../runtime/data-dir.ts";
@@ -23,6 +23,7 @@ import { createStore as createOrganizationStore } from "../services/organization
 import { provideDatabase } from "./database.ts";
 import { Needs } from "./readiness.ts";
 import { tokenFileOf } from "./rpc.ts";
+import { provideSchema } from "./schema.ts";
 import { provideTls, refusePlain } from "./tls.ts";
 
 /** What an operator works with. */
@@ -92,14 +93,16 @@ async function openOperatorDatabase(options: OperatorOptions): Promise<OpenDatab
   // The next statement says so itself.
   const onCrash = () => {};
   if (config.databaseUrl !== undefined)
-    return provideDatabase({ ...options, onCrash, needs: new Needs(lifecycle) });
+    return provideDatabase({ ...options, onCrash, needs: new Needs(lifecycle), waitsFor: [] });
   await prepareDataDir(config.dataDir);
   const server = await lifecycle.start("PostgreSQL", {
     start: () => reachPostgres(join(config.dataDir, "postgres")),
     end: (reached) => reached.release(),
     always: true,
   });
-  await (server.foreign ? requireSameVersion(server.url) : migrate(server.url));
+  await (server.foreign
+    ? requireSameVersion(server.url)
+    : provideSchema(server.url, config.migrate, options.log));
   const database = await lifecycle.start("database", {
     start: () => openDatabase(server.url, { poolSize: POOL_SIZE }),
     end: (opened) => opened.close(),

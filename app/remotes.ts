@@ -8,6 +8,7 @@ import type { Config } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import { countClientCalls } from "../runtime/metrics/rpc.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
+import type { GuardOptions, RemoteNumbers } from "../runtime/rpc/guard.ts";
 import { traceClientCall } from "../runtime/tracing/rpc.ts";
 import type { RoleOptions } from "./roles.ts";
 import { provideToken } from "./rpc.ts";
@@ -23,6 +24,8 @@ export interface Remote<S extends DescService> {
   health: Client<typeof Health>;
   /** The service's full name. */
   typeName: string;
+  /** What is under way to that process now. */
+  numbers(): RemoteNumbers;
 }
 
 const HEALTH_TIMEOUT_MS = 2_000;
@@ -48,6 +51,7 @@ export async function provideRemote<S extends DescService>(
         token,
         tls,
         interceptors: [traceClientCall, countClientCalls(metrics)],
+        guard: guardOf(name, options),
       }),
     end: (connected) => connected.close(),
   });
@@ -56,7 +60,17 @@ export async function provideRemote<S extends DescService>(
     beside: (other) => createClient(other, transport),
     health: createClient(Health, transport),
     typeName: service.typeName,
+    numbers: transport.numbers,
   };
+}
+
+function guardOf(name: Name, { config, log }: RoleOptions): GuardOptions {
+  const most = config.rpc.callsMax;
+  const onChange = (open: boolean) => {
+    if (open) log.warn(`the ${name} service does not answer: calls to it fail at once`);
+    else log.info(`the ${name} service answers again`);
+  };
+  return { callsMax: most, streamsMax: most, onChange };
 }
 
 /** @throws StartupError naming every variable that is missing, or that does without TLS */

@@ -1,4 +1,3 @@
-import { prepareDataDir } from "../runtime/data-dir.ts";
 import { StartupError } from "../runtime/errors.ts";
 import type { Metrics } from "../runtime/metrics/metrics.ts";
 import { healthPaths, startAdmin } from "./admin.ts";
@@ -52,7 +51,6 @@ function alone(name: string, role: Role): Start {
     const needs = new Needs(options.lifecycle);
     const metrics = createMetrics(name);
     await startAdmin(options, [healthPaths(needs), metricsPath(metrics)]);
-    await prepareDataDir(options.config.dataDir);
     return role({ ...options, needs, metrics });
   };
 }

@@ -8,6 +8,17 @@ import { createSecrets, type Secrets } from "../runtime/secrets.ts";
 const KEY_BYTES = 32;
 
 /**
+ * For a role that runs alone: what one seals another opens, so that they share the key.
+ * @throws StartupError where there is none
+ */
+export function requireSecrets({ secretsKey }: Config): Secrets {
+  if (secretsKey) return createSecrets(secretsKey);
+  throw new StartupError(
+    "A role that runs alone needs SECRETS_KEY: 32 bytes in base64 or hexadecimal, the same for all of them; `openssl rand -base64 32` makes one",
+  );
+}
+
+/**
  * From SECRETS_KEY, or a key that is kept in a file.
  * @throws StartupError where the file cannot be used
  */

@@ -119,11 +119,19 @@ export function startOrganizations({
   });
 }
 
-export function startSandboxes({ config, log, lifecycle, database, secrets }: ServicesOptions) {
+export function startSandboxes({
+  config,
+  log,
+  lifecycle,
+  database,
+  databaseUrl,
+  secrets,
+}: ServicesOptions) {
   return lifecycle.start("sandbox service", {
     start: () =>
       startSandboxService({
         database,
+        databaseUrl,
         seal: secrets.seal,
         sign: (data) => secrets.hmac("cursor", data),
         hashRequest: (sha256) => secrets.hmac("idempotency", sha256),

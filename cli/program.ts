@@ -3,6 +3,7 @@ import { doctorCommand } from "./commands/doctor.ts";
 import { eventCommands } from "./commands/events.ts";
 import { keyCommands } from "./commands/keys.ts";
 import { memberCommands } from "./commands/members.ts";
+import { migrateCommand } from "./commands/migrate.ts";
 import { organizationCommands } from "./commands/organizations.ts";
 import { overrideCommands } from "./commands/overrides.ts";
 import { planCommands } from "./commands/plans.ts";
@@ -34,6 +35,7 @@ export function buildProgram(runner: Runner): Command {
     usageCommands,
     eventCommands,
     doctorCommand,
+    migrateCommand,
   ];
   for (const add of groups) add(program, runner);
   return program;

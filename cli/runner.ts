@@ -28,7 +28,7 @@ export interface Runner {
   /** With a connection. */
   call<A extends unknown[]>(work: (api: Api, ...given: A) => Promise<Output>): Action;
   /** Without one. */
-  look(work: (around: Around) => Promise<Output>): Action;
+  look<A extends unknown[]>(work: (around: Around, ...given: A) => Promise<Output>): Action;
 }
 
 export interface RunnerOptions {
@@ -51,18 +51,22 @@ export function createRunner({ env, io, log, lifecycle, outcome }: RunnerOptions
       <A extends unknown[]>(work: (api: Api, ...given: A) => Promise<Output>) =>
       async (...given) => {
         const options = optionsOf(given);
-        // Parsed by commander as the command declares them; the command itself comes last.
-        const own = given.slice(0, -1) as A;
         const api = await openApi({ config: readConfig(env), log, lifecycle }, options);
-        finish(await work(api, ...own), options);
+        finish(await work(api, ...ownOf<A>(given)), options);
       },
     look:
-      (work) =>
+      <A extends unknown[]>(work: (around: Around, ...given: A) => Promise<Output>) =>
       async (...given) => {
         const options = optionsOf(given);
-        finish(await work({ env, lifecycle, server: options.server }), options);
+        const around = { env, lifecycle, server: options.server };
+        finish(await work(around, ...ownOf<A>(given)), options);
       },
   };
+}
+
+/** Parsed by commander as the command declares them; the command itself comes last. */
+function ownOf<A extends unknown[]>(given: unknown[]): A {
+  return given.slice(0, -1) as A;
 }
 
 function optionsOf(given: unknown[]): GlobalOptions {

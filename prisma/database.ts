@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
 import { PrismaPg } from "@prisma/adapter-pg";
 import { makeTypedQueryFactory, type TypedSql } from "@prisma/client/runtime/client";
+import { forAll } from "../runtime/current-call.ts";
 import { PrismaClient } from "./client/client.ts";
 import { dig } from "./dig.ts";
+import { BoundedPool, type PoolNumbers } from "./pool.ts";
 import { asUnavailable } from "./unavailable.ts";
 
 /**
@@ -14,6 +16,8 @@ export interface Database {
   prisma: ReturnType<typeof withUnavailable>;
   /** One statement, prepared once a connection; parameters are `$1`, `$2`, … A deadlock's victim is run again. */
   query<Row>(sql: string, ...values: unknown[]): Promise<Row[]>;
+  /** Of its connections now. */
+  pool(): PoolNumbers;
   close(): Promise<void>;
 }
 
@@ -27,28 +31,33 @@ export interface Refusal {
 /** The server ends a statement somewhat before the client would give it up, so that it has no late effect. */
 const SERVER_FIRST_MS = 2_000;
 
+/** How long a new connection may take, and how long a statement may wait for a free one. */
+const CONNECT_MS = 5_000;
+
+/** How long a statement may wait for a row that another transaction holds: somebody else needs its connection. */
+const LOCK_MS = 4_000;
+
+export interface DatabaseOptions {
+  /** Most connections held; 10 unless set. */
+  poolSize?: number;
+  /** Most statements that wait for one; 2,000 unless set. */
+  queueSize?: number;
+  /** How long a statement may take, in milliseconds; 10,000 unless set. */
+  queryTimeoutMs?: number;
+  /** Told whenever a statement is refused because the queue is full or too slow. */
+  onRefused?: (error: Error) => void;
+}
+
 /**
  * Opens a pool on a `postgresql://` URL; connects on first use. A database that falls silent is unavailable, not
  * waited for without end: at most `queryTimeoutMs` after the 5 s that a connection may take.
- * @param poolSize most connections held
  */
-export function openDatabase(
-  url: string,
-  { poolSize = 10, queryTimeoutMs = 10_000 } = {},
-): Database {
-  const adapter = new PrismaPg(
-    {
-      connectionString: url,
-      max: poolSize,
-      connectionTimeoutMillis: 5_000,
-      query_timeout: queryTimeoutMs,
-      statement_timeout: Math.max(1, queryTimeoutMs - SERVER_FIRST_MS),
-      keepAlive: true,
-      // Compiling a statement takes longer than any of ours does.
-      options: "-c jit=off",
-    },
-    { statementNameGenerator: ({ sql }) => statementName(sql) },
-  );
+export function openDatabase(url: string, options: DatabaseOptions = {}): Database {
+  const pool = openPool(url, options);
+  const adapter = new PrismaPg(pool, {
+    statementNameGenerator: ({ sql }) => statementName(sql),
+    disposeExternalPool: true,
+  });
   const prisma = new PrismaClient({ adapter });
   return {
     prisma: withUnavailable(prisma),
@@ -57,13 +66,38 @@ export function openDatabase(
       const typed = makeTypedQueryFactory(sql)(...values) as TypedSql<unknown[], Row>;
       return withoutDeadlock(() => prisma.$queryRawTyped(typed)).catch(rethrow);
     },
+    pool: () => pool.numbers,
     close: () => prisma.$disconnect(),
   };
 }
 
+function openPool(
+  url: string,
+  { poolSize = 10, queueSize = 2_000, queryTimeoutMs = 10_000, onRefused }: DatabaseOptions,
+): BoundedPool {
+  const statementMs = Math.max(1, queryTimeoutMs - SERVER_FIRST_MS);
+  return new BoundedPool({
+    connectionString: url,
+    max: poolSize,
+    queueSize,
+    queueTimeoutMs: CONNECT_MS,
+    onRefused,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: queryTimeoutMs,
+    statement_timeout: statementMs,
+    lock_timeout: Math.min(LOCK_MS, statementMs),
+    keepAlive: true,
+    // Compiling a statement takes longer than any of ours does.
+    options: "-c jit=off",
+  });
+}
+
 function withUnavailable(prisma: PrismaClient) {
+  // Prisma asks in one statement for what several calls look up at the same moment.
   return prisma.$extends({
-    query: { $allModels: { $allOperations: ({ args, query }) => query(args).catch(rethrow) } },
+    query: {
+      $allModels: { $allOperations: ({ args, query }) => forAll(() => query(args)).catch(rethrow) },
+    },
   });
 }
 

@@ -1,19 +1,13 @@
 import { ServiceError } from "../runtime/errors.ts";
+import { isAway } from "../runtime/postgres/away.ts";
 import { dig } from "./dig.ts";
 
-// Connection exceptions, a server that only reads for now (as one that stands by for another does), too many
-// connections, a statement that took too long, and a server that shuts down or starts up.
-const SQLSTATE = /^(?:08...|25006|53300|57014|57P0[123])$/;
-const SYSTEM = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EPIPE", "ETIMEDOUT"]);
 const KINDS = new Set([
   "DatabaseNotReachable",
   "ConnectionClosed",
   "SocketTimeout",
   "TooManyConnections",
 ]);
-// What `pg` and its pool throw without a code.
-const MESSAGES =
-  /^(?:Connection terminated|Query read timeout|timeout exceeded when trying to connect|Client has encountered a connection error)/;
 
 /** The error as it is, or as SERVICE_UNAVAILABLE where the database was not there to answer. */
 export function asUnavailable(error: unknown): unknown {
@@ -25,12 +19,7 @@ export function asUnavailable(error: unknown): unknown {
 
 function isUnavailable(error: unknown): boolean {
   const cause = dig(error, "meta", "driverAdapterError", "cause") ?? dig(error, "cause");
-  const state = String(dig(cause, "originalCode") ?? "");
-  const code = String(dig(error, "code") ?? "");
-  return (
-    SQLSTATE.test(state) ||
-    SYSTEM.has(code) ||
-    KINDS.has(String(dig(cause, "kind") ?? "")) ||
-    (error instanceof Error && MESSAGES.test(error.message))
-  );
+  const codes = [dig(cause, "originalCode"), dig(error, "code")].map((code) => String(code ?? ""));
+  const message = error instanceof Error ? error.message : "";
+  return codes.some((code) => isAway(code, message)) || KINDS.has(String(dig(cause, "kind") ?? ""));
 }

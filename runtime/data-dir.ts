@@ -31,7 +31,7 @@ async function makeFolder(dir: string): Promise<void> {
 }
 
 /**
- * The text of a file that holds a secret; makes it, mode 0600, where there is none yet.
+ * The text of a file that holds a secret; makes it, mode 0600, and its folder, where there is none yet.
  * Of several processes that make it at once, one wins and all get its text.
  * @throws StartupError where it can be neither read nor made
  */
@@ -56,6 +56,7 @@ export async function readSecretFile(path: string): Promise<string | undefined> 
 // Written whole and then linked: a crash half way leaves no empty secret behind.
 async function makeSecret(path: string, text: string): Promise<string> {
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
+  await makeFolder(dirname(path));
   await writeFile(draft, `${text}\n`, { mode: 0o600, flag: "wx", flush: true });
   try {
     await link(draft, path);

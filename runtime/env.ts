@@ -13,12 +13,14 @@ export const LOG_FORMATS = ["auto", "json", "pretty"] as const;
 export const ENGINE_CHOICES = ["auto", "docker", "simulated"] as const;
 export const NETWORK_POLICY_CHOICES = ["enforced", "unenforced"] as const;
 export const DISK_IMAGE_CHOICES = ["refused", "loop"] as const;
+export const MIGRATE_CHOICES = ["on", "off"] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 export type LogFormat = (typeof LOG_FORMATS)[number];
 export type EngineChoice = (typeof ENGINE_CHOICES)[number];
 export type NetworkPolicyChoice = (typeof NETWORK_POLICY_CHOICES)[number];
 export type DiskImageChoice = (typeof DISK_IMAGE_CHOICES)[number];
+export type MigrateChoice = (typeof MIGRATE_CHOICES)[number];
 
 /** Every setting, typed and checked; each part of the program is given only its own. */
 export interface Config {
@@ -26,6 +28,9 @@ export interface Config {
   dataDir: string;
   /** A `postgresql://` URL; undefined: the program runs its own under `dataDir`. */
   databaseUrl: string | undefined;
+  /** `off`: somebody else brings the schema up to date. */
+  migrate: MigrateChoice;
+  database: DatabaseConfig;
   log: LogConfig;
   /** Undefined: off. */
   tracing: TracingConfig | undefined;
@@ -48,6 +53,13 @@ export interface DrainConfig {
   delaySecs: number;
   /** After that: how long a stop lets work under way finish. */
   timeoutSecs: number;
+}
+
+export interface DatabaseConfig {
+  /** Most connections that this process holds. */
+  poolSize: number;
+  /** Most statements that wait for one. */
+  queueSize: number;
 }
 
 export interface LogConfig {
@@ -88,6 +100,8 @@ export interface RpcConfig {
   port: number | undefined;
   /** Where a role that runs alone finds the others, such as `http://127.0.0.1:9091`. */
   urls: Record<"sandbox" | "orchestrator" | "organization" | "billing", string | undefined>;
+  /** Most calls to one other service that are under way at once; as many streams may be open. */
+  callsMax: number;
   /** What callers must send; undefined: kept in a file under `dataDir`. */
   serviceToken: string | undefined;
   /** What callers may still send while a new token is brought to all. */
@@ -157,6 +171,11 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const config: Config = {
     dataDir,
     databaseUrl: read.url("DATABASE_URL", ["postgresql:", "postgres:"]),
+    migrate: read.choice("MIGRATE", MIGRATE_CHOICES, "on"),
+    database: {
+      poolSize: read.integer("DATABASE_POOL", 1, 1_000) ?? 10,
+      queueSize: read.integer("DATABASE_QUEUE", 0, 100_000) ?? 2_000,
+    },
     log: {
       level: read.choice("LOG_LEVEL", LOG_LEVELS, "info"),
       format: read.choice("LOG_FORMAT", LOG_FORMATS, "auto"),
@@ -185,6 +204,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
         organization: read.url("ORGANIZATION_URL", ["http:", "https:"]),
         billing: read.url("BILLING_URL", ["http:", "https:"]),
       },
+      callsMax: read.integer("RPC_CALLS_MAX", 1, 2_000) ?? 2_000,
       serviceToken: token(read, "SERVICE_TOKEN"),
       previousServiceToken: token(read, "SERVICE_TOKEN_PREVIOUS"),
       tls: read.tlsFiles("TLS", ["CERT", "KEY", "CA"]),

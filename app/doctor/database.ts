@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Client } from "pg";
-import { type MigrationState, readMigrationState } from "../../prisma/migrate.ts";
+import { type MigrationState, readMigrationState } from "../../prisma/migration-state.ts";
 import { whyOf } from "../../runtime/data-dir.ts";
 import type { Config } from "../../runtime/env.ts";
 import { OLDEST, shown, whyUnreachable, withClient } from "../../runtime/postgres/connect.ts";
@@ -78,17 +78,22 @@ function ofClock(before: number, at: number, after: number): Check {
   return warn("clock", seen, "let both machines keep their time by NTP");
 }
 
-function ofMigrations({ applied, due, faults }: MigrationState, config: Config): Check {
+function ofMigrations(state: MigrationState, config: Config): Check {
+  const { applied, due, newer, faults, release } = state;
   const name = "migrations";
   const [fault] = faults;
   if (fault !== undefined)
     return fail(name, faults.join("; "), "run the version of Sandgate that this database is of");
+  if (newer.length > 0)
+    return warn(
+      name,
+      `release ${release} has applied ${newer.join(", ")}, beside which this one, which is older, still works`,
+      "go on with the upgrade",
+    );
   if (due.length === 0) return ok(name, `all ${applied.length} are applied`);
   const seen = `${due.length} are not applied: ${due.join(", ")}`;
   const where = config.databaseUrl === undefined ? "" : " with this DATABASE_URL";
-  return warn(
-    name,
-    seen,
-    `start Sandgate${where}: it applies them; one that runs is of an older version`,
-  );
+  const who =
+    config.migrate === "on" ? `start Sandgate${where}: it applies them` : "npm run cli -- migrate";
+  return warn(name, seen, `${who}; one that runs is of an older version`);
 }

@@ -3,12 +3,13 @@ import { VolumeFileService } from "../../proto/gen/orchestrator/v1/volume_file_s
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { policiesOf, warningOf } from "../banner.ts";
-import { type ChosenEngine, chooseEngine } from "../engine.ts";
+import { type ChosenEngine, chooseEngine, EngineAway } from "../engine.ts";
 import { requireDatabase, requirePort } from "../needs.ts";
+import { untilThere } from "../patience.ts";
 import { isServing, provideRemote } from "../remotes.ts";
 import type { RoleOptions } from "../roles.ts";
 import { startRpc } from "../rpc.ts";
-import { provideSecrets } from "../secrets.ts";
+import { requireSecrets } from "../secrets.ts";
 import { startOrchestrators } from "../services.ts";
 
 /**
@@ -25,9 +26,14 @@ export async function startOrchestratorRole(
   needs.expect("database", "schema", "sandbox", "engine");
   const sandbox = await provideRemote(options, "sandbox", SandboxService);
   needs.ask("sandbox", () => isServing(sandbox));
-  const secrets = await provideSecrets(config);
+  const secrets = requireSecrets(config);
   const { database, url } = await requireDatabase(options);
-  const chosen = await choose(config.engine, database, log);
+  const chosen = await untilThere(
+    "the engine",
+    () => choose(config.engine, database, log),
+    (error) => error instanceof EngineAway,
+    options,
+  );
   needs.ask("engine", async () => true);
   const parts = { ...options, database, databaseUrl: url, secrets };
   const { service, files } = await startOrchestrators(parts, chosen, {

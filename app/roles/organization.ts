@@ -2,7 +2,7 @@ import { OrganizationService } from "../../proto/gen/organization/v1/organizatio
 import { requireDatabase, requirePort } from "../needs.ts";
 import type { RoleOptions } from "../roles.ts";
 import { startRpc } from "../rpc.ts";
-import { provideSecrets } from "../secrets.ts";
+import { requireSecrets } from "../secrets.ts";
 import { keyFileOf, startOrganizations } from "../services.ts";
 
 /**
@@ -12,7 +12,7 @@ import { keyFileOf, startOrganizations } from "../services.ts";
 export async function startOrganizationRole(options: RoleOptions): Promise<string> {
   const { config } = options;
   requirePort(config);
-  const secrets = await provideSecrets(config);
+  const secrets = requireSecrets(config);
   const { database, url } = await requireDatabase(options);
   const parts = { ...options, database, databaseUrl: url, secrets };
   const { service, bootstrap } = await startOrganizations(parts);

@@ -3,7 +3,7 @@ import { VolumeService } from "../../proto/gen/sandbox/v1/volume_service_pb.ts";
 import { requireDatabase, requirePort } from "../needs.ts";
 import type { RoleOptions } from "../roles.ts";
 import { startRpc } from "../rpc.ts";
-import { provideSecrets } from "../secrets.ts";
+import { requireSecrets } from "../secrets.ts";
 import { startSandboxes } from "../services.ts";
 
 /**
@@ -13,7 +13,7 @@ import { startSandboxes } from "../services.ts";
 export async function startSandboxRole(options: RoleOptions): Promise<string> {
   const { config } = options;
   requirePort(config);
-  const secrets = await provideSecrets(config);
+  const secrets = requireSecrets(config);
   const { database, url } = await requireDatabase(options);
   const { service, volumes } = await startSandboxes({
     ...options,

@@ -176,14 +176,11 @@ const IDEMPOTENCY_CODES = ["idempotency_in_progress", "idempotency_key_reused"] 
 
 /** Every error that a route may end in. */
 export function codesOf({ method, operation }: DocumentedRoute): ErrorCode[] {
-  const { params, query, headers, body, errors, open } = operation;
+  const { body, errors, open } = operation;
+  // What takes nothing answers so too: to headers that are too large, to what is no HTTP.
   if (open) return ["invalid_request", ...errors, "internal"];
-  const takes =
-    body ||
-    takesIdempotencyKey(method) ||
-    [params, query, headers].some(({ properties }) => Object.keys(properties).length > 0);
   return [
-    ...(takes ? (["invalid_request"] as const) : []),
+    "invalid_request",
     "invalid_api_key",
     "org_suspended",
     "rate_limited",

@@ -56,6 +56,7 @@ export async function checkDatabase(url: string): Promise<void> {
   }).catch((error: unknown) => {
     throw new StartupError(
       `The database at ${shown(url)} (DATABASE_URL) cannot be reached: ${whyUnreachable(error)}`,
+      { cause: error },
     );
   });
   if (version < OLDEST)

@@ -5,6 +5,7 @@ import { refuseSpent } from "./call-scope.ts";
 import { writeActor, writeCaller } from "./caller-headers.ts";
 import { asUnavailable, unavailableStream } from "./connection-errors.ts";
 import { actorKey, callerKey } from "./context.ts";
+import { type GuardOptions, guard, type RemoteNumbers } from "./guard.ts";
 import { replay } from "./replay.ts";
 import { isRepeatable, retrying } from "./retry.ts";
 import { Sessions } from "./sessions.ts";
@@ -21,9 +22,13 @@ export interface RemoteOptions {
   interceptors?: readonly Interceptor[];
   /** How often a connection in use is pinged, and how long it has to answer; 5,000 unless set. */
   pingMs?: number;
+  /** How much may be under way, and when calls fail at once. */
+  guard?: GuardOptions;
 }
 
 export interface RemoteTransport extends Transport {
+  /** What is under way now. */
+  numbers(): RemoteNumbers;
   /** Closes the connection, and with it what is still open on it. */
   close(): void;
 }
@@ -32,9 +37,9 @@ const PING_MS = 5_000;
 
 /**
  * A transport to another process: Connect over one lasting HTTP/2 connection, binary, not compressed. A process that
- * is gone, or frozen, makes calls fail with Unavailable or at their deadline; calls that are free of side effects or
- * idempotent, or that were surely never processed, are tried again for a short while. Whoever calls later finds the process
- * again by itself.
+ * is gone, or frozen, makes calls fail with Unavailable or at their deadline, and soon at once; calls that are free of side
+ * effects or idempotent, or that were surely never processed, are tried again for a short while. Whoever calls later finds
+ * the process again by itself.
  */
 export function createRemoteTransport(options: RemoteOptions): RemoteTransport {
   const { baseUrl, token, tls, interceptors = [], pingMs = PING_MS } = options;
@@ -51,7 +56,7 @@ export function createRemoteTransport(options: RemoteOptions): RemoteTransport {
   });
   // The first call finds it warm; one that fails is made anew by the next call.
   void sessionManager.connect();
-  return {
+  const patient: Transport = {
     async unary(method, signal, timeoutMs, ...call) {
       refuseSpent(timeoutMs);
       const mayRepeat = (error: unknown) => isRepeatable(method, error);
@@ -75,7 +80,15 @@ export function createRemoteTransport(options: RemoteOptions): RemoteTransport {
       sent.settle();
       return { ...response, message: unavailableStream(response.message, signal) };
     },
-    close: () => sessionManager.abort(),
+  };
+  const guarded = guard(patient, transport, options.guard ?? {});
+  return {
+    ...guarded.transport,
+    numbers: () => guarded.numbers,
+    close() {
+      guarded.close();
+      sessionManager.abort();
+    },
   };
 }
 

@@ -1,4 +1,5 @@
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
 import {
   Code,
   ConnectError,
@@ -9,6 +10,7 @@ import {
 import { createLinkedAbortController } from "@connectrpc/connect/protocol";
 import type { Logger } from "pino";
 import { finite } from "../../proto/gen/rpc/v1/options_pb.ts";
+import { inCall } from "../current-call.ts";
 import { ServiceError } from "../errors.ts";
 import { abortable, abortableStream, abortError } from "./abort.ts";
 import { readActor, readCaller, readRequestId } from "./caller-headers.ts";
@@ -26,7 +28,7 @@ export type ErrorLog = Pick<Logger, "error">;
  * all of them, and before the body is read: see server.ts.
  */
 export function socketInterceptors(log: ErrorLog, closing: AbortSignal): Interceptor[] {
-  return [errors(log), endStreams(closing), caller, deadline, validate];
+  return [errors(log), endStreams(closing), caller, deadline, validate, current];
 }
 
 /**
@@ -34,7 +36,7 @@ export function socketInterceptors(log: ErrorLog, closing: AbortSignal): Interce
  * deadline, so that a call which needs no AbortSignal never makes one.
  */
 export function memoryInterceptors(log: ErrorLog): Interceptor[] {
-  return [errors(log), validate];
+  return [errors(log), validate, current];
 }
 
 /** Every failure leaves as a ConnectError that tells a client what it may know. */
@@ -82,6 +84,17 @@ const validate: Interceptor = (next) => async (req) => {
   if (req.stream) return next({ ...req, message: validated(req.method, req.message) });
   validateRequest(req.method.input, req.message);
   return next(req);
+};
+
+/**
+ * What a verb does is known to be done for this call. A read ends with it where it has not begun; a change does not, for
+ * it may have to put something in order.
+ */
+const current: Interceptor = (next) => (req) => {
+  if (req.stream) return next(req);
+  const isRead = req.method.idempotency === Level.NO_SIDE_EFFECTS;
+  const owner = req.contextValues.get(callerKey)?.orgId;
+  return inCall({ owner, signal: isRead ? req.signal : undefined }, async () => next(req));
 };
 
 async function* validated(method: DescMethod, messages: StreamRequest["message"]) {

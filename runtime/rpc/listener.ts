@@ -27,7 +27,7 @@ const TLS_OPTIONS = {
 const HTTP2_OPTIONS = {
   // Large creates in flight at once; the default of 10 would refuse new calls meanwhile.
   maxSessionMemory: 128,
-  settings: { maxConcurrentStreams: 1_024, initialWindowSize: 1024 * 1024 },
+  settings: { maxConcurrentStreams: 4_096, initialWindowSize: 1024 * 1024 },
 };
 
 export interface Address {

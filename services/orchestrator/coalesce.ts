@@ -1,3 +1,5 @@
+import { forAll } from "../../runtime/current-call.ts";
+
 /** A task that many ask for and that runs once at a time. */
 export interface Coalesced {
   /** Runs the task; calls while it runs become one more run. */
@@ -22,7 +24,7 @@ export function coalesce(task: () => Promise<void>, onError: (error: unknown) =>
     call: () => {
       if (stopped) return;
       asked = true;
-      running ??= runWhileAsked();
+      running ??= forAll(runWhileAsked);
     },
     stop: async () => {
       stopped = true;

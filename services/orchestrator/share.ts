@@ -1,3 +1,5 @@
+import { forAll } from "../../runtime/current-call.ts";
+
 /**
  * A look that many want at once. Those who ask while one is under way share the next: what anybody is told was looked up
  * after he had asked.
@@ -6,7 +8,7 @@ export function shareLook<T>(look: () => Promise<T>): () => Promise<T> {
   let underWay: Promise<T> | undefined;
   let next: Promise<T> | undefined;
   const begin = (): Promise<T> => {
-    const begun = look().finally(() => {
+    const begun = forAll(look).finally(() => {
       if (underWay === begun) underWay = undefined;
     });
     underWay = begun;

@@ -8,9 +8,11 @@ export interface Watched {
   change: Change | undefined;
 }
 
-/** The changes made through this process, with a short memory for watchers that come back. */
+/** What changes, with a short memory for watchers that come back. */
 export interface Changes {
   publish(change: Change): void;
+  /** Anything may have changed. */
+  reset(): void;
   /** From behind `cursor` on, or from now on where it is empty; ends with the signal. */
   watch(cursor: string, signal: AbortSignal): AsyncGenerator<Watched>;
 }
@@ -20,7 +22,7 @@ export function createChanges(memory = 10_000): Changes {
   // A cursor of another process, or of this one's former life, cannot be resumed.
   const epoch = randomUUID();
   const emitter = new EventEmitter().setMaxListeners(0);
-  const recent: Change[] = [];
+  const recent: Watched["change"][] = [];
   let sequence = 0;
 
   const cursorAt = (at: number) => `${epoch}.${at}`;
@@ -41,14 +43,17 @@ export function createChanges(memory = 10_000): Changes {
       () => false,
     );
 
+  const add = (change: Watched["change"]) => {
+    sequence += 1;
+    recent.push(change);
+    // Trimmed in strides, for a shift an event would move the whole memory each time.
+    if (recent.length >= memory * 2) recent.splice(0, recent.length - memory);
+    emitter.emit("change");
+  };
+
   return {
-    publish(change) {
-      sequence += 1;
-      recent.push(change);
-      // Trimmed in strides, for a shift an event would move the whole memory each time.
-      if (recent.length >= memory * 2) recent.splice(0, recent.length - memory);
-      emitter.emit("change");
-    },
+    publish: add,
+    reset: () => add(undefined),
     async *watch(cursor, signal) {
       // Every watcher reads from the one memory, so a slow one costs nothing but a reset.
       let seen = cursor;

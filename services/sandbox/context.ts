@@ -4,7 +4,7 @@ import type { Store } from "./store.ts";
 /** What the verbs of this service work with. */
 export interface SandboxContext {
   store: Store;
-  changes: Changes;
+  changes: Pick<Changes, "publish" | "watch">;
   /** Tells orchestrators, soon and at most once for many calls, that there is work. */
   hint: () => void;
   /** Encrypts what must not be stored readable; `context` binds it to its place. */

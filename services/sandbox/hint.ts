@@ -1,3 +1,5 @@
+import { forAll } from "../../runtime/current-call.ts";
+
 /**
  * Coalesces calls: the first is sent at once, those that come within a few milliseconds of it become one more.
  * A hint that fails is only late work, so its error goes to `onError` and nowhere else.
@@ -15,7 +17,7 @@ export function createHint(
       return;
     }
     resting = true;
-    send().catch(onError);
+    forAll(send).catch(onError);
     setTimeout(() => {
       resting = false;
       if (!again) return;

@@ -43,6 +43,7 @@ test("every command that is promised is there", () => {
     "members add",
     "members list",
     "members remove",
+    "migrate",
     "organizations create",
     "organizations list",
     "organizations resume",

@@ -209,6 +209,13 @@ test.each([
   [["billing"], { RPC_PORT: "0" }, /SANDBOX_URL/],
   [["billing"], { RPC_PORT: "0", SANDBOX_URL: "http://127.0.0.1:1" }, /DATABASE_URL/],
   [["sandbox"], {}, /RPC_PORT/],
+  [["sandbox"], { RPC_PORT: "0", SECRETS_KEY: "" }, /needs SECRETS_KEY/],
+  [["organization"], { RPC_PORT: "0", SECRETS_KEY: "" }, /needs SECRETS_KEY/],
+  [
+    ["orchestrator"],
+    { RPC_PORT: "0", SANDBOX_URL: "http://127.0.0.1:1", SECRETS_KEY: "" },
+    /needs SECRETS_KEY/,
+  ],
   [
     ["gateway"],
     { SANDBOX_URL: "http://127.0.0.1:1" },
@@ -219,7 +226,7 @@ test.each([
 ])("main.ts %j with %j says in one sentence what it lacks", async (args, env, sentence) => {
   const dataDir = await mkdtemp(join(tmpdir(), "sandgate-roles-"));
   const { PATH = "" } = process.env;
-  const options = { env: { PATH, DATA_DIR: dataDir, ...env } };
+  const options = { env: { PATH, DATA_DIR: dataDir, SECRETS_KEY: "5a".repeat(32), ...env } };
   const failed = await run(process.execPath, ["main.ts", ...args], options).then(
     () => undefined,
     (error: { code: number; stderr: string }) => error,

@@ -8,6 +8,8 @@ test("the defaults are those of the README", () => {
   expect(readConfig({})).toEqual({
     dataDir: resolve("data"),
     databaseUrl: undefined,
+    migrate: "on",
+    database: { poolSize: 10, queueSize: 2_000 },
     log: { level: "info", format: "auto" },
     tracing: undefined,
     gateway: {
@@ -29,6 +31,7 @@ test("the defaults are those of the README", () => {
         organization: undefined,
         billing: undefined,
       },
+      callsMax: 2_000,
       serviceToken: undefined,
       previousServiceToken: undefined,
       tls: undefined,
@@ -72,6 +75,10 @@ test.each([
   ["HOST", "::1", (c) => c.gateway.host, "::1"],
   ["DATA_DIR", "/srv/sandgate", (c) => c.dataDir, "/srv/sandgate"],
   ["DATABASE_URL", "postgres://h/d", (c) => c.databaseUrl, "postgres://h/d"],
+  ["MIGRATE", "off", (c) => c.migrate, "off"],
+  ["DATABASE_POOL", "4", (c) => c.database.poolSize, 4],
+  ["DATABASE_QUEUE", "0", (c) => c.database.queueSize, 0],
+  ["RPC_CALLS_MAX", "100", (c) => c.rpc.callsMax, 100],
   ["ENGINE", "docker", (c) => c.engine.choice, "docker"],
   ["DOCKER_HOST", "unix:///run/d.sock", (c) => c.engine.dockerHost, "unix:///run/d.sock"],
   ["LOG_LEVEL", "debug", (c) => c.log.level, "debug"],

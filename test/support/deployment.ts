@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { generateApiKey } from "../../runtime/api-key.ts";
 import { Child } from "./child.ts";
@@ -12,6 +13,8 @@ export interface DeploymentOptions {
   /** How many orchestrators; one leads. */
   orchestrators?: number;
   gateways?: number;
+  /** How many sandbox services; where there are two, gateways ask the one and what works behind them the other. */
+  sandboxes?: number;
   billings?: number;
   /** The program of an orchestrator, in place of `main.ts orchestrator`. */
   orchestratorProgram?: readonly string[];
@@ -35,7 +38,9 @@ export interface Deployment {
   apiKey: string;
   gateway: Child;
   gateways: Child[];
+  /** The one that the first gateway asks. */
   sandbox: Child;
+  sandboxes: Child[];
   organization: Child;
   /** The one that gateways ask. */
   billing: Child;
@@ -52,36 +57,42 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
   const { orchestratorProgram = [MAIN, "orchestrator"] } = options;
   const remote = (at: number | undefined) =>
     options.tls ? local(at).replace("http:", "https:") : local(at);
-  const [sandboxPort, organizationPort] = await freePorts(2);
+  const [organizationPort] = await freePorts(1);
+  const sandboxPorts = await freePorts(options.sandboxes ?? 1);
+  const sandboxOf = (at: number) => remote(sandboxPorts[at % sandboxPorts.length]);
   const orchestratorPorts = await freePorts(options.orchestrators ?? 1);
   const billingPorts = await freePorts(options.billings ?? 1);
   const ports = await freePorts(options.gateways ?? 1);
   const apiKey = generateApiKey();
-  const service = (name: string, at: number | undefined, program: readonly string[]) =>
+  const secretsKey = randomBytes(32).toString("hex");
+  const service = (name: string, i: number, at: number | undefined, program: readonly string[]) =>
     role(options, name, program, {
       RPC_PORT: String(at),
+      SECRETS_KEY: secretsKey,
       DATABASE_URL: options.databaseUrl,
-      SANDBOX_URL: remote(sandboxPort),
+      SANDBOX_URL: sandboxOf(i + 1),
       BOOTSTRAP_API_KEY: apiKey,
     });
-  const sandbox = service("sandbox", sandboxPort, [MAIN, "sandbox"]);
-  const organization = service("organization", organizationPort, [MAIN, "organization"]);
+  const sandboxes = sandboxPorts.map((at, i) =>
+    service(numbered("sandbox", i), i, at, [MAIN, "sandbox"]),
+  );
+  const organization = service("organization", 0, organizationPort, [MAIN, "organization"]);
   const billings = billingPorts.map((at, i) =>
-    service(numbered("billing", i), at, [MAIN, "billing"]),
+    service(numbered("billing", i), i, at, [MAIN, "billing"]),
   );
   const orchestrators = orchestratorPorts.map((at, i) =>
-    service(`orchestrator-${i + 1}`, at, orchestratorProgram),
+    service(`orchestrator-${i + 1}`, i, at, orchestratorProgram),
   );
   const gateways = ports.map((at, i) =>
     role(options, numbered("gateway", i), [MAIN, "gateway"], {
       PORT: String(at),
-      SANDBOX_URL: remote(sandboxPort),
+      SANDBOX_URL: sandboxOf(i),
       ORGANIZATION_URL: remote(organizationPort),
       ORCHESTRATOR_URL: remote(orchestratorPorts[0]),
       BILLING_URL: remote(billingPorts[0]),
     }),
   );
-  const all = [organization, sandbox, ...billings, ...orchestrators, ...gateways];
+  const all = [organization, ...sandboxes, ...billings, ...orchestrators, ...gateways];
   const urls = ports.map(local);
   const close = async () => {
     await Promise.all(all.map((child) => child.kill()));
@@ -93,7 +104,8 @@ export async function createDeployment(options: DeploymentOptions): Promise<Depl
     apiKey,
     gateway: first(gateways),
     gateways,
-    sandbox,
+    sandbox: first(sandboxes),
+    sandboxes,
     organization,
     billing: first(billings),
     billings,

@@ -70,7 +70,7 @@ the connection off.`,
     {
       status: 304,
       description: "It is what the client has.",
-      responseHeaders: validators,
+      responseHeaders: ["Accept-Ranges", ...validators],
       hasBody: false,
     },
   ],

@@ -4,7 +4,8 @@ import type { Random } from "../../support/random.ts";
 export type Victim =
   | "gateway-1"
   | "gateway-2"
-  | "sandbox"
+  | "sandbox-1"
+  | "sandbox-2"
   | "organization"
   | "billing-1"
   | "billing-2"
@@ -27,7 +28,8 @@ export const CALM_MS = 2_000;
 const SIMULATED: Record<Victim, number> = {
   "gateway-1": 9,
   "gateway-2": 9,
-  sandbox: 20,
+  "sandbox-1": 12,
+  "sandbox-2": 12,
   organization: 8,
   "billing-1": 4,
   "billing-2": 4,

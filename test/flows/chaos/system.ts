@@ -92,6 +92,7 @@ async function deploy(dir: string, postgres: KillablePostgres, host: EngineHost)
     dataDir: dir,
     orchestrators: 2,
     gateways: 2,
+    sandboxes: 2,
     billings: 2,
     env: { ...SETTINGS, ...host.env },
     supervised: true,
@@ -117,10 +118,10 @@ function assemble(
   engine: Engine,
   close: () => Promise<void>,
 ): ChaosSystem {
-  const { urls, sandbox, organization, gateways, billings, orchestrators, isReady } = deployment;
+  const { urls, sandboxes, organization, gateways, billings, orchestrators, isReady } = deployment;
   const children = {
     ...pair("gateway", gateways),
-    sandbox,
+    ...pair("sandbox", sandboxes),
     organization,
     ...pair("billing", billings),
     ...pair("orchestrator", orchestrators),

@@ -1,6 +1,7 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { expect } from "vitest";
+import { closed } from "../../support/closed-schema.ts";
 import type { Answer } from "./gateway.ts";
 
 /** The parts of an OpenAPI document that answers are held against. */
@@ -79,12 +80,4 @@ function pathOf(document: Document, given: string): string | undefined {
   const fits = (path: string) =>
     new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(given);
   return Object.keys(document.paths).find(fits);
-}
-
-function closed(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closed);
-  if (typeof schema !== "object" || schema === null) return schema;
-  const copy = Object.fromEntries(Object.entries(schema).map(([key, at]) => [key, closed(at)]));
-  const isOpen = "properties" in copy && "type" in copy && !("additionalProperties" in copy);
-  return isOpen ? { ...copy, additionalProperties: false } : copy;
 }
