@@ -3,11 +3,13 @@ import { type Database, openDatabase } from "../prisma/database.ts";
 import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
+import type { Metrics } from "../runtime/metrics/metrics.ts";
 import { mayPass } from "../runtime/postgres/away.ts";
 import { checkDatabase } from "../runtime/postgres/connect.ts";
 import { startBehindTemporary } from "../runtime/postgres/reach.ts";
 import { DATABASE } from "../runtime/postgres/server.ts";
 import { seldom } from "../runtime/seldom.ts";
+import { exposePool } from "./metrics.ts";
 import { untilThere } from "./patience.ts";
 import { databaseAnswers, type Needs } from "./readiness.ts";
 import { provideSchema, SchemaDue, watchFit } from "./schema.ts";
@@ -19,6 +21,8 @@ export interface DatabaseOptions {
   /** Called with a sentence when a server of our own ends without being asked to. */
   onCrash: (message: string) => void;
   needs: Needs;
+  /** Undefined: nobody looks. */
+  metrics?: Metrics;
   /** What need not be there yet: a server that takes connections, a schema that somebody else migrates. */
   waitsFor: readonly ("database" | "schema")[];
 }
@@ -30,7 +34,7 @@ export interface DatabaseOptions {
 export async function provideDatabase(
   options: DatabaseOptions,
 ): Promise<{ database: Database; url: string }> {
-  const { config, log, lifecycle, onCrash, needs } = options;
+  const { config, log, lifecycle, onCrash, needs, metrics } = options;
   needs.expect("database", "schema");
   const url = config.databaseUrl ?? (await startOwn(config.dataDir, lifecycle, onCrash));
   const onRefused = seldom((err, unsaid) =>
@@ -41,6 +45,7 @@ export async function provideDatabase(
     end: (opened) => opened.close(),
   });
   needs.ask("database", () => databaseAnswers(database));
+  if (metrics) exposePool(metrics, database);
   await bringUpToDate(url, options);
   needs.ask("schema", await watchFit(database, options.log));
   return { database, url };

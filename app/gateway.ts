@@ -1,20 +1,28 @@
 import { buildApp, type GatewayOptions } from "../gateway/app.ts";
+import type { GatewayConfig } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
-import { type Address, listen } from "./listen.ts";
+import { watchTls } from "../runtime/tls/watched.ts";
+import { listen } from "./listen.ts";
 
 /**
  * Opens the public port.
  * @returns its URL, as a program on this machine reaches it
- * @throws StartupError where the port cannot be had
+ * @throws StartupError where the port cannot be had, or its certificate cannot be used
  */
 export async function startGateway(
-  options: GatewayOptions,
-  address: Address,
+  options: Omit<GatewayOptions, "tls">,
+  { host, port, https }: Pick<GatewayConfig, "host" | "port" | "https">,
   lifecycle: Lifecycle,
 ): Promise<string> {
+  const tls = https
+    ? await lifecycle.start("HTTPS files", {
+        start: () => watchTls(https, options.log),
+        end: (watched) => watched.stop(),
+      })
+    : undefined;
   const app = await lifecycle.start("gateway", {
-    start: () => buildApp(options),
+    start: () => buildApp({ ...options, tls }),
     end: (built) => built.close(),
   });
-  return listen(app, address, "HOST and PORT");
+  return listen(app, { host, port, tls: tls?.current }, "HOST and PORT");
 }

@@ -1,13 +1,17 @@
-import type { AddressInfo } from "node:net";
+import { X509Certificate } from "node:crypto";
+import { type AddressInfo, isIP } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { BACKLOG } from "../runtime/backlog.ts";
 import { codeOf } from "../runtime/data-dir.ts";
 import { StartupError } from "../runtime/errors.ts";
+import type { TlsMaterial } from "../runtime/tls/certificate.ts";
 
 /** Where a server listens; port 0: any free one. */
 export interface Address {
   host: string;
   port: number;
+  /** What the server speaks TLS with; undefined: it speaks none. */
+  tls?: Pick<TlsMaterial, "cert"> | undefined;
 }
 
 /**
@@ -18,7 +22,7 @@ export interface Address {
  */
 export async function listen(
   app: FastifyInstance,
-  { host, port }: Address,
+  { host, port, tls }: Address,
   settings: string,
 ): Promise<string> {
   try {
@@ -27,7 +31,7 @@ export async function listen(
     throw new StartupError(`${whyNot(error, host, port)} (${settings} set it)`);
   }
   // A server that listens on TCP has an address of this kind.
-  return urlOf(host, (app.server.address() as AddressInfo).port);
+  return urlOf(host, (app.server.address() as AddressInfo).port, tls);
 }
 
 function whyNot(error: unknown, host: string, port: number): string {
@@ -41,8 +45,25 @@ function whyNot(error: unknown, host: string, port: number): string {
   return `The port ${port} on ${host} cannot be opened: ${reasons[code] ?? code}`;
 }
 
-/** Of a port, as a program on this machine reaches it. */
-export function urlOf(host: string, port: number): string {
-  const reachable = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
-  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
+/** Of a port, as a program on this machine reaches it; with TLS by a name that its certificate is good for. */
+export function urlOf(host: string, port: number, tls?: Pick<TlsMaterial, "cert">): string {
+  const address = addressOf(host);
+  const reachable = tls ? certifiedName(tls, address) : address;
+  const authority = reachable.includes(":") ? `[${reachable}]` : reachable;
+  return `${tls ? "https" : "http"}://${authority}:${port}`;
+}
+
+/** Of a host that a server listens on, as a program on this machine reaches it. */
+export function addressOf(host: string): string {
+  return { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
+}
+
+/** Where the certificate is of other hosts, the first of their names. */
+function certifiedName({ cert }: Pick<TlsMaterial, "cert">, address: string): string {
+  const certificate = new X509Certificate(cert);
+  const fits = isIP(address) ? certificate.checkIP(address) : certificate.checkHost(address);
+  if (fits !== undefined) return address;
+  const names = certificate.subjectAltName?.matchAll(/DNS:([\w.-]+)/g) ?? [];
+  const [first] = [...names].map(([, name]) => name);
+  return first ?? address;
 }

@@ -36,6 +36,7 @@ export async function startOneProcess(options: OneProcessOptions): Promise<Runni
   const { database, url: databaseUrl } = await provideDatabase({
     ...options,
     needs,
+    metrics,
     waitsFor: ["schema"],
   });
   const services = await startServices({ ...options, metrics, database, databaseUrl, secrets });

@@ -8,8 +8,9 @@ import type { Config } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import { countClientCalls } from "../runtime/metrics/rpc.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
-import type { GuardOptions, RemoteNumbers } from "../runtime/rpc/guard.ts";
+import type { GuardOptions } from "../runtime/rpc/guard.ts";
 import { traceClientCall } from "../runtime/tracing/rpc.ts";
+import { exposeRemote } from "./metrics.ts";
 import type { RoleOptions } from "./roles.ts";
 import { provideToken } from "./rpc.ts";
 import { provideTls, refusePlain } from "./tls.ts";
@@ -22,8 +23,6 @@ export interface Remote<S extends DescService> {
   /** Another service that the same process serves. */
   beside<T extends DescService>(service: T): Client<T>;
   health: Client<typeof Health>;
-  /** What is under way to that process now. */
-  numbers(): RemoteNumbers;
 }
 
 const HEALTH_TIMEOUT_MS = 2_000;
@@ -53,11 +52,11 @@ export async function provideRemote<S extends DescService>(
       }),
     end: (connected) => connected.close(),
   });
+  exposeRemote(metrics, name, transport.numbers);
   return {
     client: createClient(service, transport),
     beside: (other) => createClient(other, transport),
     health: createClient(Health, transport),
-    numbers: transport.numbers,
   };
 }
 

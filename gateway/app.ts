@@ -8,6 +8,7 @@ import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.
 import type { VolumeService } from "../proto/gen/sandbox/v1/volume_service_pb.ts";
 import type { RateLimitConfig } from "../runtime/env.ts";
 import { Metrics } from "../runtime/metrics/metrics.ts";
+import type { WatchedTls } from "../runtime/tls/watched.ts";
 import { Authenticator } from "./auth.ts";
 import { allowOrigins } from "./cors.ts";
 import { serveDocs } from "./docs.ts";
@@ -17,10 +18,14 @@ import { acceptJson } from "./http/body.ts";
 import { answerClientError } from "./http/client-error.ts";
 import { EventStreams } from "./http/event-streams.ts";
 import { leaveExpectations } from "./http/expectations.ts";
+import { checkHeads } from "./http/head.ts";
+import { serverOptions } from "./http/limits.ts";
 import { Ongoing } from "./http/ongoing.ts";
 import { requestId } from "./http/request-id.ts";
 import { mount } from "./http/route.ts";
 import { collectPaths } from "./http/routing.ts";
+import { securityHeaders, sendSecurityHeaders } from "./http/security-headers.ts";
+import { limitSlowBodies } from "./http/slow-bodies.ts";
 import { Transfers } from "./http/transfers.ts";
 import { RateLimits } from "./limits/rate-limits.ts";
 import { billingRoutes } from "./v1/billing/routes.ts";
@@ -58,6 +63,10 @@ export interface GatewayOptions {
     logRequests?: boolean;
     /** Deadline of one call to a service; 10,000 where it is not set. */
     rpcTimeoutMs?: number;
+    /** How long the head of a request may take; 15,000 where it is not set. */
+    headersMs?: number;
+    /** How long the body of one may take that carries no file; 120,000 where it is not set. */
+    bodyMs?: number;
     /** How long a file may be on its way without a byte; five minutes where it is not set. */
     transferIdleMs?: number;
     /** Most bytes of a file in one message to a service; as they come where it is not set. */
@@ -70,13 +79,16 @@ export interface GatewayOptions {
   log: FastifyBaseLogger;
   /** Of the program; of its own where it is not set. */
   metrics?: Metrics;
+  /** What its port speaks TLS with; undefined: it speaks none. */
+  tls?: WatchedTls | undefined;
   /** Whether what the gateway needs is there. */
   readiness: () => Promise<Readiness>;
 }
 
 /** The public HTTP server, not listening yet; its `close` answers held waits, ends streams and watches. */
 export function buildApp(options: GatewayOptions): FastifyInstance {
-  const { clients, config, log, metrics = new Metrics(), readiness } = options;
+  const { clients, config, log, tls, metrics = new Metrics(), readiness } = options;
+  const security = securityHeaders(tls !== undefined);
   const app = Fastify({
     loggerInstance: log,
     logController: new LogController({
@@ -88,10 +100,10 @@ export function buildApp(options: GatewayOptions): FastifyInstance {
     routerOptions: { maxParamLength: MAX_PATH_PARAM },
     // Draining is answered in the common envelope, see answers.ts.
     return503OnClosing: false,
-    frameworkErrors: sendError,
+    // It is sent without any hook.
+    frameworkErrors: (error, request, reply) => sendError(error, request, reply.headers(security)),
     clientErrorHandler: answerClientError,
-    // A request without one is refused in the common envelope, see answers.ts.
-    http: { requireHostHeader: false },
+    ...serverOptions(tls, config),
   });
   const rpcTimeoutMs = config.rpcTimeoutMs ?? DEFAULT_RPC_TIMEOUT_MS;
   const waits = new Waits(config.waitsMax);
@@ -137,6 +149,9 @@ export function buildApp(options: GatewayOptions): FastifyInstance {
   leaveExpectations(app);
   acceptJson(app);
   answerAlike(app);
+  sendSecurityHeaders(app, security);
+  checkHeads(app);
+  limitSlowBodies(app, config.bodyMs);
   allowOrigins(app, config.corsOrigins);
   // After CORS: a page may read what it did wrong.
   app.after(() => refuseStrays(app, paths));

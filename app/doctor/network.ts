@@ -6,11 +6,11 @@ import type { Config } from "../../runtime/env.ts";
 import { inTime } from "../../runtime/in-time.ts";
 import { createRemoteTransport } from "../../runtime/rpc/client.ts";
 import { readTls } from "../../runtime/tls/certificate.ts";
-import { urlOf } from "../listen.ts";
 import { findToken } from "../operator.ts";
 import { isServing } from "../remotes.ts";
 import { refusePlain } from "../tls.ts";
 import { type Check, fail, ok, type Subject, skip, warn } from "./check.ts";
+import { askGateway } from "./gateway.ts";
 
 const LIMIT_MS = 3_000;
 
@@ -21,56 +21,6 @@ export async function askNetwork({ config, server }: Subject): Promise<Check[]> 
   );
   const rpc = server === undefined ? [] : [askRpc(config, "server", server)];
   return Promise.all([askGateway(config), ...rpc, ...roles, askRedis(config)]);
-}
-
-async function askGateway({ gateway: { host, port } }: Config): Promise<Check> {
-  const name = "gateway";
-  if (port === 0) return skip(name, "PORT=0: only the program knows which port it has");
-  const url = urlOf(host, port);
-  const answer = await get(`${url}/healthz`);
-  const mend = "npm start; or, where it runs elsewhere, set HOST and PORT as it has them";
-  if (typeof answer === "string") return fail(name, `nothing answers at ${url}: ${answer}`, mend);
-  if (!answer.ok)
-    return fail(name, `what answers at ${url} is not Sandgate (${answer.status})`, mend);
-  return ofReadiness(url, await get(`${url}/readyz`));
-}
-
-function ofReadiness(url: string, answer: Answer | string): Check {
-  const name = "gateway";
-  if (typeof answer === "string")
-    return fail(name, `${url} lives, but /readyz: ${answer}`, "see its log");
-  if (answer.ok) return ok(name, `${url} lives and can serve`);
-  return fail(
-    name,
-    `${url} lives and says: ${answer.message ?? answer.status}`,
-    "see to what is missing",
-  );
-}
-
-interface Answer {
-  ok: boolean;
-  status: number;
-  /** Of a refusal. */
-  message: string | undefined;
-}
-
-/** @returns a string where there is no answer: why */
-async function get(url: string): Promise<Answer | string> {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(LIMIT_MS) });
-    // Ours, or of who knows what listens there.
-    const body = (await response.json().catch(() => null)) as {
-      error?: { message?: unknown };
-    } | null;
-    const message = body?.error?.message;
-    return {
-      ok: response.ok,
-      status: response.status,
-      message: typeof message === "string" ? message : undefined,
-    };
-  } catch (error) {
-    return whyOf(error instanceof Error && error.cause ? error.cause : error);
-  }
 }
 
 async function askRpc(config: Config, name: string, url: string): Promise<Check> {

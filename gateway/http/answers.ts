@@ -9,8 +9,6 @@ type Paths = ReadonlyMap<string, readonly string[]>;
 export function answerAlike(app: FastifyInstance): void {
   app.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
-    if (lacksHost(request))
-      throw invalidRequest([{ field: "headers.host", message: "is required" }]);
   });
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
 }
@@ -76,11 +74,6 @@ function noRoute(request: FastifyRequest, paths: Paths) {
   if (allowed.length === 0) return new PublicError("not_found", "resource not found");
   const message = `${request.method} is not allowed here`;
   return new PublicError("method_not_allowed", message, null, { allow: allowed.join(", ") });
-}
-
-// Node would refuse it by itself, in no envelope.
-function lacksHost({ headers, raw }: FastifyRequest): boolean {
-  return raw.httpVersion === "1.1" && headers.host === undefined;
 }
 
 /** A `{name}` in a path stands for something. */

@@ -104,7 +104,7 @@ export function mount(
 /** Who reads a body also asks a client for it that waits; who does not read it to its end answers early. */
 function bodyOptions({ body }: Operation): Partial<RouteShorthandOptions> {
   if (!body) return {};
-  if (body.media) return { errorHandler: answerEarly };
+  if (body.media) return { errorHandler: answerEarly, config: { ownPace: true } };
   const limit = body.limit === undefined ? {} : { bodyLimit: body.limit };
   return { ...limit, preParsing: askFirst };
 }

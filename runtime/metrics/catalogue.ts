@@ -57,6 +57,30 @@ export const METRICS = {
     ["service", "method"],
   ),
 
+  rpcUnderWay: gauge("sandgate_rpc_client_under_way", "Calls and streams to a service now.", [
+    "service",
+    "kind",
+  ]),
+  rpcCutOff: gauge(
+    "sandgate_rpc_client_cut_off",
+    "1: the service does not answer, and calls to it fail at once.",
+    ["service"],
+  ),
+  rpcRefused: counter(
+    "sandgate_rpc_client_refused_total",
+    "Calls that were not made because too many were under way to that service.",
+    ["service"],
+  ),
+
+  // The database, as each process uses it.
+  dbConnections: gauge("sandgate_db_pool_connections", "Connections that are open.", ["state"]),
+  dbSize: gauge("sandgate_db_pool_max", "Most connections that are open."),
+  dbWaiting: gauge("sandgate_db_pool_waiting", "Statements that wait for a connection."),
+  dbRefused: counter(
+    "sandgate_db_statements_refused_total",
+    "Statements that found no room to wait for a connection, or waited too long.",
+  ),
+
   // The orchestrator.
   leading: gauge("sandgate_orchestrator_leading", "1: leads its engine; 0: stands by."),
   leaseEpoch: gauge("sandgate_orchestrator_lease_epoch", "Epoch of the lease that is held."),

@@ -12,9 +12,12 @@ type LabelsOf<L extends string> = Record<L, string>;
 /** Writes one value of a gauge down. */
 export type Put<L extends string> = (value: number, labels: LabelsOf<L>) => void;
 
+type Read<L extends string> = (put: Put<L>) => Promise<void> | void;
+
 /** What one program counts. Nothing is shared between two of them in one process. */
 export class Metrics {
   readonly #registry = new Registry();
+  readonly #reads = new Map<string, Read<string>[]>();
 
   counter<L extends string>(definition: Definition<"counter", L>): Counter<L> {
     return this.#once(definition, () => new Counter<L>(this.#settings(definition)));
@@ -29,27 +32,36 @@ export class Metrics {
   }
 
   /**
-   * A gauge that is read when somebody looks; what `read` does not put, or where it fails, is not there.
+   * A gauge that is read when somebody looks; what `read` does not put, or where it fails, is not there. Several parts may
+   * each tell of their own.
    * @param read may ask others, for a moment
    */
-  gauge<L extends string>(
-    definition: Definition<"gauge", L>,
-    read: (put: Put<L>) => Promise<void> | void,
-  ): void {
-    const settings = this.#settings(definition);
+  gauge<L extends string>(definition: Definition<"gauge", L>, read: Read<L>): void {
+    const reads = this.#readsOf(definition, read);
+    if (reads.length > 1) return;
     const gauge: Gauge<L> = new Gauge<L>({
-      ...settings,
+      ...this.#settings(definition),
       collect: async () => {
+        const values = await Promise.all(reads.map(valuesOf));
         clear(gauge);
-        try {
-          await read((value, labels) => gauge.set(labels, value));
-        } catch {
-          // Whoever is asked says itself what goes wrong; a value that nobody has is none.
-          clear(gauge);
-        }
+        for (const [value, labels] of values.flat()) gauge.set(labels, value);
       },
     });
     clear(gauge);
+  }
+
+  /** A counter that somebody else keeps, read when somebody looks; likewise of several parts. */
+  total<L extends string>(definition: Definition<"counter", L>, read: Read<L>): void {
+    const reads = this.#readsOf(definition, read);
+    if (reads.length > 1) return;
+    const counter: Counter<L> = new Counter<L>({
+      ...this.#settings(definition),
+      collect: async () => {
+        const values = await Promise.all(reads.map(valuesOf));
+        counter.reset();
+        for (const [value, labels] of values.flat()) counter.inc(labels, value);
+      },
+    });
   }
 
   /** The process's own: CPU, memory, garbage collection, event loop. */
@@ -71,6 +83,13 @@ export class Metrics {
     return { name, help, labelNames: labels, registers: [this.#registry] };
   }
 
+  #readsOf<L extends string>({ name }: Definition, read: Read<L>): Read<L>[] {
+    const reads = (this.#reads.get(name) ?? []) as Read<L>[];
+    reads.push(read);
+    this.#reads.set(name, reads as Read<string>[]);
+    return reads;
+  }
+
   // Two parts of a program may count the same.
   #once<M>({ name }: Definition, make: () => M): M {
     return (this.#registry.getSingleMetric(name) as M | undefined) ?? make();
@@ -81,4 +100,15 @@ export class Metrics {
 function clear<L extends string>(gauge: Gauge<L>): void {
   gauge.reset();
   gauge.remove({} as LabelsOf<L>);
+}
+
+/** Whoever is asked says itself what goes wrong; a value that nobody has is none. */
+async function valuesOf<L extends string>(read: Read<L>): Promise<[number, LabelsOf<L>][]> {
+  const values: [number, LabelsOf<L>][] = [];
+  try {
+    await read((value, labels) => void values.push([value, labels]));
+    return values;
+  } catch {
+    return [];
+  }
 }

@@ -38,6 +38,14 @@ describe("a gauge that is read", () => {
     expect(await samples(metrics)).toEqual(['rooms{floor="2"} 4']);
   });
 
+  test("may be told by several parts, each of its own", async () => {
+    const metrics = new Metrics();
+    metrics.gauge(LABELED, (put) => put(1, { floor: "1" }));
+    metrics.gauge(LABELED, () => Promise.reject(new Error("gone")));
+    metrics.gauge(LABELED, (put) => put(3, { floor: "3" }));
+    expect(await samples(metrics)).toEqual(['rooms{floor="1"} 1', 'rooms{floor="3"} 3']);
+  });
+
   test("is not there while nobody knows it, and spoils nothing else", async () => {
     const metrics = new Metrics();
     let known = true;
@@ -50,6 +58,13 @@ describe("a gauge that is read", () => {
     known = false;
     expect(await samples(metrics)).toEqual(["opened_total 1"]);
   });
+});
+
+test("a counter that somebody else keeps is read, not added up", async () => {
+  const metrics = new Metrics();
+  metrics.total(counter("doors_total", "Doors."), (put) => put(5, {}));
+  await metrics.text();
+  expect(await samples(metrics)).toEqual(["doors_total 5"]);
 });
 
 test("two parts of a program count the same", async () => {
