@@ -1,9 +1,10 @@
-// Said of the database or of another process when nothing on the machine moves for seconds.
-const STALL = /deadline_exceeded|does not answer|no notification arrives|timed out/;
+// Said when nothing on the machine moves for seconds, or when not all roles are up yet. Whoever asks meanwhile reads 503 or 504.
+const STALL =
+  /deadline_exceeded|service_unavailable|does not answer|no notification arrives|timed out/;
 
-/** A line of the log about a fault, or one of Node's own about such; not that something took too long. */
+/** A line of the log about a fault, or one of Node's own about such; not that something was not there for a moment. */
 export function isError(line: string): boolean {
-  if (STALL.test(line)) return false;
-  const level = /^\{"level":(\d+)/.exec(line)?.[1];
-  return level === undefined ? /^ {4}at |Error: |\(node:\d+\)/.test(line) : Number(level) >= 50;
+  const level = /^\{"level":"?(\w+)/.exec(line)?.[1];
+  if (level === undefined) return /^ {4}at |^\w*Error: |\(node:\d+\)/.test(line);
+  return /^(error|fatal|[56]0)$/.test(level) && !STALL.test(line);
 }
