@@ -10,9 +10,9 @@ import { getFile, pathHeader, putFile } from "../support/files.ts";
 import { type Api, apiOf, image } from "../support/program.ts";
 
 const run = promisify(execFile);
-const SLOW = { timeout: 30_000 };
+const SLOW = { timeout: 60_000 };
 
-describe("every role in a process of its own", { timeout: 60_000 }, () => {
+describe("every role in a process of its own", { timeout: 120_000 }, () => {
   let database: TestDatabase;
   let dataDir: string;
   let deployment: Deployment;
