@@ -13,8 +13,8 @@ async function main(args: readonly string[], config: Config): Promise<void> {
   const [name] = args;
   const log = createLogger(config.log, name ?? "all");
   const lifecycle = new Lifecycle(log);
-  const end = async (code: number) => {
-    await lifecycle.stop(config.drainTimeoutSecs * 1_000);
+  const end = async (code: number, delaySecs = 0) => {
+    await lifecycle.stop(config.drain.timeoutSecs * 1_000, delaySecs * 1_000);
     process.exit(code);
   };
   const fail = (error: unknown, message: string) => {
@@ -24,7 +24,7 @@ async function main(args: readonly string[], config: Config): Promise<void> {
   process.on("uncaughtException", (error) => fail(error, "an error that nobody caught"));
   const stop = (signal: string) => {
     log.info({ signal }, "stopping");
-    void end(0);
+    void end(0, config.drain.delaySecs);
   };
   onSignals(stop, () => lifecycle.force());
   try {

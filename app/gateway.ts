@@ -22,6 +22,8 @@ export async function startGateway(
     : undefined;
   const app = await lifecycle.start("gateway", {
     start: () => buildApp({ ...options, tls }),
+    announce: (built) => built.ending.announce(),
+    drain: (built, ms) => built.ending.drain(ms),
     end: (built) => built.close(),
   });
   return listen(app, { host, port, tls: tls?.current }, "HOST and PORT");

@@ -44,7 +44,7 @@ export async function startOneProcess(options: OneProcessOptions): Promise<Runni
   needs.ask("orchestrator", () => leads(clients.orchestrators));
   const gateway = { clients, config: config.gateway, log, metrics, readiness: needs.look };
   const url = await startGateway(gateway, config.gateway, lifecycle);
-  const { ready } = needs;
+  const ready = needs.serves;
   const rpc = await startRpc({ config, log, lifecycle, metrics, routes: services.routes, ready });
   return { url, rpc, admin, config, bootstrap, keyFile: keyFileOf(config), engine: chosen };
 }

@@ -35,15 +35,20 @@ export class Needs {
 
   /** Asks all of it, at once. */
   readonly look = async (): Promise<Look> => {
-    const asked = [...this.#questions].map(
-      async ([name, ask]) => [name, await holds(ask)] as const,
-    );
-    const answers = Object.fromEntries(await Promise.all(asked));
-    const checks = { ...answers, running: !this.#lifecycle.stopping };
+    const checks = { ...(await this.#answers()), running: !this.#lifecycle.stopping };
     return { ready: Object.values(checks).every(Boolean), checks };
   };
 
-  readonly ready = async (): Promise<boolean> => (await this.look()).ready;
+  /** Whether all of it is there: what still comes is served, also while the program is about to end. */
+  readonly serves = async (): Promise<boolean> =>
+    Object.values(await this.#answers()).every(Boolean);
+
+  async #answers(): Promise<Record<string, boolean>> {
+    const asked = [...this.#questions].map(
+      async ([name, ask]) => [name, await holds(ask)] as const,
+    );
+    return Object.fromEntries(await Promise.all(asked));
+  }
 }
 
 async function holds(ask: Question): Promise<boolean> {

@@ -23,6 +23,8 @@ export interface Remote<S extends DescService> {
   /** Another service that the same process serves. */
   beside<T extends DescService>(service: T): Client<T>;
   health: Client<typeof Health>;
+  /** The service's full name. */
+  typeName: string;
 }
 
 const HEALTH_TIMEOUT_MS = 2_000;
@@ -57,6 +59,7 @@ export async function provideRemote<S extends DescService>(
     client: createClient(service, transport),
     beside: (other) => createClient(other, transport),
     health: createClient(Health, transport),
+    typeName: service.typeName,
   };
 }
 
@@ -85,10 +88,11 @@ function variableOf(name: Name): string {
 }
 
 /** What tells whether a service can serve. */
-export type Served = Pick<Remote<DescService>, "health">;
+export type Served = Pick<Remote<DescService>, "health"> & Partial<Remote<DescService>>;
 
-/** Whether a service answers, and says that it can serve. */
-export async function isServing({ health }: Served): Promise<boolean> {
-  const { status } = await health.check({}, { timeoutMs: HEALTH_TIMEOUT_MS });
+/** Whether a service answers, and says that it can serve; without its name, whether its process does and is to go on. */
+export async function isServing({ health, typeName = "" }: Served): Promise<boolean> {
+  const question = { service: typeName };
+  const { status } = await health.check(question, { timeoutMs: HEALTH_TIMEOUT_MS });
   return status === ServingStatus.SERVING;
 }

@@ -12,9 +12,6 @@ import { traceServerCall } from "../runtime/tracing/rpc.ts";
 import { refuseExposure } from "./exposure.ts";
 import { provideTls } from "./tls.ts";
 
-/** Of the time to drain, what calls under way may take; the rest is for what ends after them. */
-const CALLS_SHARE = 0.7;
-
 interface RpcOptions {
   config: Config;
   log: Logger;
@@ -36,11 +33,12 @@ export async function startRpc(options: RpcOptions): Promise<string | undefined>
   await refuseExposure(config.rpc, log);
   const tls = await provideTls(options);
   const tokens = [await provideToken(config), config.rpc.previousServiceToken ?? []].flat();
-  const graceMs = config.drainTimeoutSecs * 1_000 * CALLS_SHARE;
+  const leaving = () => lifecycle.stopping;
   const interceptors = [traceServerCall, countServerCalls(metrics)];
   const server = await lifecycle.start("RPC port", {
-    start: () => listenRpc({ host, port, routes, tokens, tls, ready, log, graceMs, interceptors }),
-    end: (listening) => listening.close(),
+    start: () => listenRpc({ host, port, routes, tokens, tls, ready, leaving, log, interceptors }),
+    drain: (listening, ms) => listening.close(ms),
+    end: (listening) => listening.close(0),
   });
   return `${host}:${server.port}`;
 }

@@ -16,6 +16,7 @@ import { type Readiness, serveHealth } from "./health.ts";
 import { answerAlike, refuseStrays, sendError } from "./http/answers.ts";
 import { acceptJson } from "./http/body.ts";
 import { answerClientError } from "./http/client-error.ts";
+import { prepareEnding } from "./http/ending.ts";
 import { EventStreams } from "./http/event-streams.ts";
 import { leaveExpectations } from "./http/expectations.ts";
 import { checkHeads } from "./http/head.ts";
@@ -85,7 +86,7 @@ export interface GatewayOptions {
   readiness: () => Promise<Readiness>;
 }
 
-/** The public HTTP server, not listening yet; its `close` answers held waits, ends streams and watches. */
+/** The public HTTP server, not listening yet; `ending` drains it, `close` at once. */
 export function buildApp(options: GatewayOptions): FastifyInstance {
   const { clients, config, log, tls, metrics = new Metrics(), readiness } = options;
   const security = securityHeaders(tls !== undefined);
@@ -98,7 +99,7 @@ export function buildApp(options: GatewayOptions): FastifyInstance {
     genReqId: requestId,
     trustProxy: config.trustedProxies.length > 0 ? [...config.trustedProxies] : false,
     routerOptions: { maxParamLength: MAX_PATH_PARAM },
-    // Draining is answered in the common envelope, see answers.ts.
+    // What still comes on an open connection is served, see ending.ts.
     return503OnClosing: false,
     // It is sent without any hook.
     frameworkErrors: (error, request, reply) => sendError(error, request, reply.headers(security)),
@@ -121,10 +122,7 @@ export function buildApp(options: GatewayOptions): FastifyInstance {
     await limits.start();
   });
   const ongoing = new Ongoing();
-  app.addHook("preClose", async () => {
-    waits.drain();
-    ongoing.drain();
-  });
+  prepareEnding(app, waits, ongoing);
   // Requests under way still need both.
   app.addHook("onClose", async () => {
     limits.close();

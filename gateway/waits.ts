@@ -56,7 +56,7 @@ export class Waits {
 
   /**
    * Takes a place, admits the start, and returns the sandbox as it is when it is running, failed
-   * or stopped, when the budget is spent, or when the gateway drains; undefined where there was nothing to wait for.
+   * or stopped, when the budget is spent, or when the gateway has drained; undefined where there was nothing to wait for.
    * @throws PublicError (rate_limited) where no place is free; whatever `admit` and `read` throw
    */
   async hold(wait: Wait): Promise<Sandbox | undefined> {

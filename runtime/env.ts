@@ -45,8 +45,14 @@ export interface Config {
   bootstrapApiKey: string | undefined;
   /** 32 bytes; undefined: kept in a file under `dataDir`. */
   secretsKey: Buffer | undefined;
-  /** How long a stop lets work under way finish. */
-  drainTimeoutSecs: number;
+  drain: DrainConfig;
+}
+
+export interface DrainConfig {
+  /** From being told to stop: how long everything is still served while balancers are told that it ends. */
+  delaySecs: number;
+  /** After that: how long a stop lets work under way finish. */
+  timeoutSecs: number;
 }
 
 export interface DatabaseConfig {
@@ -233,7 +239,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     billing: { poolGraceSecs: read.integer("POOL_GRACE_SECS", 0, 604_800) ?? 300 },
     bootstrapApiKey: read.match("BOOTSTRAP_API_KEY", isApiKey, API_KEY_FORM),
     secretsKey: read.key("SECRETS_KEY", 32),
-    drainTimeoutSecs: read.integer("DRAIN_TIMEOUT_SECS", 0, 3_600) ?? 10,
+    drain: {
+      delaySecs: read.integer("DRAIN_DELAY_SECS", 0, 3_600) ?? 0,
+      timeoutSecs: read.integer("DRAIN_TIMEOUT_SECS", 0, 3_600) ?? 10,
+    },
   };
   if (read.faults.length > 0) throw new StartupError(read.faults.join("; "));
   return config;

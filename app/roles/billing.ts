@@ -18,7 +18,7 @@ export async function startBillingRole(options: RoleOptions): Promise<string> {
   const address = await startRpc({
     ...options,
     routes: (router) => router.service(BillingService, service),
-    ready: options.needs.ready,
+    ready: options.needs.serves,
   });
   return `the billing service takes calls on ${address}`;
 }

@@ -44,7 +44,7 @@ export async function startOrchestratorRole(
     ...options,
     routes: (router) =>
       router.service(OrchestratorService, service).service(VolumeFileService, files),
-    ready: needs.ready,
+    ready: needs.serves,
   });
   return orchestratorReady(address, chosen);
 }

@@ -19,7 +19,7 @@ export async function startOrganizationRole(options: RoleOptions): Promise<strin
   const address = await startRpc({
     ...options,
     routes: (router) => router.service(OrganizationService, service),
-    ready: options.needs.ready,
+    ready: options.needs.serves,
   });
   const key = bootstrap.generatedKey;
   const made = key ? `; API key ${key} (shown this once, kept in ${keyFileOf(config)})` : "";

@@ -24,7 +24,7 @@ export async function startSandboxRole(options: RoleOptions): Promise<string> {
   const address = await startRpc({
     ...options,
     routes: (router) => router.service(SandboxService, service).service(VolumeService, volumes),
-    ready: options.needs.ready,
+    ready: options.needs.serves,
   });
   return `the sandbox service takes calls on ${address}`;
 }

@@ -1,5 +1,5 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { invalidRequest, PublicError, serviceUnavailable, toPublicError } from "../errors.ts";
+import { invalidRequest, PublicError, toPublicError } from "../errors.ts";
 import { JSON_TYPE, mediaTypeRefused } from "./body.ts";
 import { allowedMethods } from "./routing.ts";
 
@@ -13,14 +13,9 @@ export function answerAlike(app: FastifyInstance): void {
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
 }
 
-/** Refuses what no route takes, before its body is looked at, and everything once the server drains. */
+/** Refuses what no route takes, before its body is looked at. */
 export function refuseStrays(app: FastifyInstance, paths: Paths): void {
-  let draining = false;
-  app.addHook("preClose", async () => {
-    draining = true;
-  });
   app.addHook("onRequest", async (request) => {
-    if (draining) throw serviceUnavailable("shutting down");
     if (request.is404 || hasEmptyParam(request)) throw noRoute(request, paths);
   });
   app.setNotFoundHandler((request) => {

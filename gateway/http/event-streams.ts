@@ -27,14 +27,13 @@ export class EventStreams {
    * @param events each a whole event; what they throw breaks the answer off
    * @param cut aborted by a drain
    * @returns when the answer is over
-   * @throws PublicError (service_unavailable) before anything is sent, where the gateway drains
    */
   async send(
     reply: FastifyReply,
     events: AsyncIterator<string>,
     cut: AbortController,
   ): Promise<void> {
-    const leave = this.#ongoing.enter(cut);
+    const leave = this.#ongoing.follow(cut);
     reply.hijack();
     const { raw } = reply;
     raw.writeHead(200, { ...headersOf(reply), ...EVENT_STREAM });

@@ -32,7 +32,7 @@ export class Transfers {
 
   /**
    * @param late what is said of one in which nothing moves
-   * @throws PublicError (service_unavailable) where the gateway drains
+   * @throws PublicError (service_unavailable) where the gateway has drained
    */
   begin(request: FastifyRequest, reply: FastifyReply, late: () => PublicError): Transfer {
     const { ongoing, whileGood, idleMs = IDLE_MS } = this.#options;

@@ -6,8 +6,10 @@ import { writeActor, writeCaller } from "./caller-headers.ts";
 import { asUnavailable, unavailableStream } from "./connection-errors.ts";
 import { actorKey, callerKey } from "./context.ts";
 import { type GuardOptions, guard, type RemoteNumbers } from "./guard.ts";
-import { retrying } from "./retry.ts";
+import { replay } from "./replay.ts";
+import { isRepeatable, retrying } from "./retry.ts";
 import { Sessions } from "./sessions.ts";
+import { isUnprocessed } from "./unprocessed.ts";
 
 export interface RemoteOptions {
   /** Such as `http://127.0.0.1:9090`. */
@@ -36,7 +38,8 @@ const PING_MS = 5_000;
 /**
  * A transport to another process: Connect over one lasting HTTP/2 connection, binary, not compressed. A process that
  * is gone, or frozen, makes calls fail with Unavailable or at their deadline, and soon at once; calls that are free of side
- * effects or idempotent are tried again for a short while. Whoever calls later finds the process again by itself.
+ * effects or idempotent, or that were surely never processed, are tried again for a short while. Whoever calls later finds
+ * the process again by itself.
  */
 export function createRemoteTransport(options: RemoteOptions): RemoteTransport {
   const { baseUrl, token, tls, interceptors = [], pingMs = PING_MS } = options;
@@ -56,20 +59,26 @@ export function createRemoteTransport(options: RemoteOptions): RemoteTransport {
   const patient: Transport = {
     async unary(method, signal, timeoutMs, ...call) {
       refuseSpent(timeoutMs);
-      return retrying({ method, signal, timeoutMs }, (rest) =>
+      const mayRepeat = (error: unknown) => isRepeatable(method, error);
+      return retrying({ mayRepeat, signal, timeoutMs }, (rest) =>
         transport.unary(method, signal, rest, ...call).catch((error: unknown) => {
           throw asUnavailable(error, signal);
         }),
       );
     },
-    async stream(method, signal, timeoutMs, ...call) {
+    async stream(method, signal, timeoutMs, header, input, ...call) {
       refuseSpent(timeoutMs);
-      try {
-        const response = await transport.stream(method, signal, timeoutMs, ...call);
-        return { ...response, message: unavailableStream(response.message, signal) };
-      } catch (error) {
-        throw asUnavailable(error, signal);
-      }
+      const sent = replay(input);
+      const mayRepeat = (error: unknown) => sent.isWhole && isUnprocessed(error);
+      const response = await retrying({ mayRepeat, signal, timeoutMs }, (rest) =>
+        transport
+          .stream(method, signal, rest, header, sent.attempt(), ...call)
+          .catch((error: unknown) => {
+            throw asUnavailable(error, signal);
+          }),
+      );
+      sent.settle();
+      return { ...response, message: unavailableStream(response.message, signal) };
     },
   };
   const guarded = guard(patient, transport, options.guard ?? {});

@@ -1,4 +1,4 @@
-import type { DescMethod } from "@bufbuild/protobuf";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
 import {
   Code,
@@ -9,6 +9,7 @@ import {
 } from "@connectrpc/connect";
 import { createLinkedAbortController } from "@connectrpc/connect/protocol";
 import type { Logger } from "pino";
+import { finite } from "../../proto/gen/rpc/v1/options_pb.ts";
 import { inCall } from "../current-call.ts";
 import { ServiceError } from "../errors.ts";
 import { abortable, abortableStream, abortError } from "./abort.ts";
@@ -51,15 +52,18 @@ function errors(log: ErrorLog): Interceptor {
   };
 }
 
-/**
- * A stream may never end by itself, so a server that closes ends it; the client resumes elsewhere. One that the client
- * alone sends has an end, and the same grace as any call.
- */
+/** A stream that may never end by itself is ended by a server that closes; the client resumes it elsewhere. */
 function endStreams(closing: AbortSignal): Interceptor {
   return (next) => (req) =>
-    req.stream && req.method.methodKind !== "client_streaming"
+    isEndless(req.method)
       ? next({ ...req, signal: createLinkedAbortController(req.signal, closing).signal })
       : next(req);
+}
+
+/** What the client alone sends has an end, as a single answer has, and what the contract says it of. */
+function isEndless(method: DescMethod): boolean {
+  const isAnsweredOnce = method.methodKind === "unary" || method.methodKind === "client_streaming";
+  return !isAnsweredOnce && !getOption(method, finite);
 }
 
 const caller: Interceptor = (next) => (req) => {

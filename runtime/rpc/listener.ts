@@ -6,6 +6,7 @@ import type { TLSSocket } from "node:tls";
 import type { FastifyInstance } from "fastify";
 import { BACKLOG } from "../backlog.ts";
 import { StartupError } from "../errors.ts";
+import { prepareDrain } from "../http-drain.ts";
 import type { WatchedTls } from "../tls/watched.ts";
 import { widen } from "./windows.ts";
 
@@ -43,8 +44,11 @@ export interface Listener {
   readonly port: number;
   /** Settles when it no longer listens and every connection is closed. */
   readonly closed: Promise<void>;
-  /** Takes no new connections or calls; connections close as their last call ends. */
-  drain(): void;
+  /**
+   * Takes no new connections, and tells peers to call elsewhere; connections close as their last call ends.
+   * @param ms how much time there is
+   */
+  drain(ms: number): void;
   /** Breaks what is still open. */
   destroy(): void;
 }
@@ -66,10 +70,9 @@ export async function listen(app: FastifyInstance, address: Address): Promise<Li
   // Node's own listener does for each connection is put off until the protocol is known.
   const event = tls ? "secureConnection" : "connection";
   const serveHttp1 = http1.listeners(event)[0] as (socket: Socket) => void;
-  const undecided = new Set<Socket>();
   const serve = (socket: Socket, isHttp2: boolean) => {
-    undecided.delete(socket);
     if (isHttp2) {
+      http1Drain.leave(socket);
       socket.allowHalfOpen = false;
       http2.emit("connection", socket);
     } else {
@@ -79,19 +82,19 @@ export async function listen(app: FastifyInstance, address: Address): Promise<Li
   };
   http1.removeAllListeners(event).on(event, (socket: Socket | TLSSocket) => {
     if ("alpnProtocol" in socket) return serve(socket, socket.alpnProtocol === "h2");
-    undecided.add(socket.once("close", () => undecided.delete(socket)));
     firstBytes(socket, (isHttp2) => serve(socket, isHttp2));
   });
+  const http1Drain = prepareDrain(http1);
   const sockets = track<Socket>((add) => http1.on("connection", add));
-
   await listening(http1, host, port);
   return {
     port: (http1.address() as AddressInfo).port,
     closed: new Promise((resolve) => http1.once("close", resolve)),
-    drain() {
-      http1.close();
-      http1.keepAliveTimeout = 1;
-      for (const socket of undecided) socket.destroy();
+    drain(ms) {
+      void http1Drain.drain(ms);
+      // The GOAWAY names the last call that is served. A client takes later ones, which crossed it on their way, for refused:
+      // nobody has begun with them. (After a GOAWAY that refuses none, Node's idle sessions do not read what comes.)
+      http2.on("session", (session) => session.close());
       for (const session of sessions) session.close();
     },
     destroy() {

@@ -37,19 +37,25 @@ export interface RpcServerOptions {
   tls?: WatchedTls | undefined;
   /** Whether calls can be answered now, for grpc.health.v1. */
   ready: () => boolean | Promise<boolean>;
+  /** Whether the process is about to end, so that nobody new is to come; calls are answered all the same. */
+  leaving?: () => boolean;
   log: ErrorLog;
   /** Before all others, outermost first; they see what callers are answered. */
   interceptors?: readonly Interceptor[];
-  /** How long `close` lets calls go on, in milliseconds; 5,000 unless set. */
-  graceMs?: number;
 }
 
 export interface RpcServer {
   /** The port it got. */
   readonly port: number;
-  /** Ends streams at once, lets other calls finish within the grace, and closes every connection. */
-  close(): Promise<void>;
+  /**
+   * Ends endless streams at once, lets other calls finish within the grace, and closes every connection. Once; a second call
+   * waits for the first.
+   * @param graceMs 5,000 unless set
+   */
+  close(graceMs?: number): Promise<void>;
 }
+
+const GRACE_MS = 5_000;
 
 /**
  * Serves Connect, gRPC and gRPC-Web on one port, over HTTP/2 and HTTP/1.1, with or without TLS, with
@@ -57,7 +63,7 @@ export interface RpcServer {
  * @throws StartupError where the address cannot be had
  */
 export async function listenRpc(options: RpcServerOptions): Promise<RpcServer> {
-  const { tokens, graceMs = 5_000 } = options;
+  const { tokens } = options;
   const closing = new AbortController();
   const stopping = new AbortController();
   const ready = () => !closing.signal.aborted && options.ready();
@@ -71,7 +77,7 @@ export async function listenRpc(options: RpcServerOptions): Promise<RpcServer> {
   await app.ready();
   const listener = await listen(app, options);
 
-  const close = async () => {
+  const close = async (graceMs: number) => {
     closing.abort(shuttingDown());
     await shutDown(listener, graceMs, () => stopping.abort(shuttingDown()));
     await app.close();
@@ -79,14 +85,14 @@ export async function listenRpc(options: RpcServerOptions): Promise<RpcServer> {
   let closed: Promise<void> | undefined;
   return {
     port: listener.port,
-    close() {
-      closed ??= close();
+    close(graceMs = GRACE_MS) {
+      closed ??= close(graceMs);
       return closed;
     },
   };
 }
 
-function allRoutes({ routes, ready }: RpcServerOptions): Routes {
+function allRoutes({ routes, ready, leaving = () => false }: RpcServerOptions): Routes {
   const services = collectServices(routes);
   warmUp(services.flatMap(requestsOf));
   const names = services.map(({ typeName }) => typeName);
@@ -94,7 +100,7 @@ function allRoutes({ routes, ready }: RpcServerOptions): Routes {
   return (router: ConnectRouter) => {
     routes(router);
     reflection(router);
-    router.service(Health, healthService(names, ready));
+    router.service(Health, healthService(names, ready, leaving));
   };
 }
 
@@ -115,7 +121,7 @@ function routerOptions(
 async function shutDown(listener: Listener, graceMs: number, abortCalls: () => void) {
   const closedWithin = (ms: number) =>
     Promise.race([listener.closed, delay(ms, undefined, { ref: false })]);
-  listener.drain();
+  listener.drain(graceMs);
   await closedWithin(graceMs);
   abortCalls();
   await closedWithin(FLUSH_MS);

@@ -1,8 +1,10 @@
-import type { ClientHttp2Session, ClientHttp2Stream } from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, constants } from "node:http2";
 import { isIP } from "node:net";
 import { connect } from "node:tls";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { Http2SessionManager } from "@connectrpc/connect-node";
 import type { WatchedTls } from "../tls/watched.ts";
+import { markUnprocessed } from "./unprocessed.ts";
 import { widen } from "./windows.ts";
 
 /** What a stream that nobody reads holds in memory; Node's 64 KiB would make files wait for a round trip each time. */
@@ -32,7 +34,10 @@ export class Sessions extends Http2SessionManager {
   override async request(
     ...args: Parameters<Http2SessionManager["request"]>
   ): Promise<ClientHttp2Stream> {
-    const stream = await super.request(...args);
+    const stream = await super.request(...args).catch((error: unknown) => {
+      throw notSent(error);
+    });
+    noteRefusal(stream);
     // A stream that a client opened belongs to a client's session.
     const session = stream.session as ClientHttp2Session | undefined;
     if (session && !this.#known.has(session)) {
@@ -53,5 +58,30 @@ function connectTls({ hostname, port }: URL, tls: Pick<WatchedTls, "current">) {
     ...(isIP(host) === 0 && { servername: host }),
     ALPNProtocols: ["h2"],
     ...tls.current,
+  });
+}
+
+/** There was no connection to send it on. */
+function notSent(cause: unknown): ConnectError {
+  const { rawMessage } = ConnectError.from(cause);
+  return markUnprocessed(
+    new ConnectError(rawMessage, Code.Unavailable, undefined, undefined, cause),
+  );
+}
+
+/**
+ * REFUSED_STREAM promises that nothing was done (RFC 9113, 8.7). Node closes with it, too, what a GOAWAY leaves out. A server
+ * that has answered before breaks the promise, so it is not believed.
+ */
+function noteRefusal(stream: ClientHttp2Stream): void {
+  let answered = false;
+  stream.once("response", () => {
+    answered = true;
+  });
+  stream.once("error", (error: NodeJS.ErrnoException) => {
+    // This code is of an error that Node makes for one stream; a connection's is shared by all of its streams.
+    const isOwn = error.code === "ERR_HTTP2_STREAM_ERROR";
+    if (isOwn && !answered && stream.rstCode === constants.NGHTTP2_REFUSED_STREAM)
+      markUnprocessed(error);
   });
 }

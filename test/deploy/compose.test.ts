@@ -102,9 +102,9 @@ test("only the gateway is published, and it does not reach the database", () => 
 });
 
 test("a role has longer to stop than it drains", () => {
-  const { drainTimeoutSecs } = readConfig({});
+  const { drain } = readConfig({});
   for (const role of ROLES)
-    expect(Number.parseInt(service(role).stop_grace_period, 10)).toBeGreaterThan(drainTimeoutSecs);
+    expect(Number.parseInt(service(role).stop_grace_period, 10)).toBeGreaterThan(drain.timeoutSecs);
 });
 
 test("what the files read is in .env.example, and without secrets they are refused", async () => {

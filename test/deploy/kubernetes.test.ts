@@ -33,6 +33,7 @@ interface Container {
     valueFrom?: { secretKeyRef: { name: string; key: string } };
   }[];
   ports?: { name: string; containerPort: number }[];
+  lifecycle?: { preStop: { sleep: { seconds: number } } };
   startupProbe?: Probe;
   livenessProbe?: Probe;
   readinessProbe?: Probe;
@@ -258,10 +259,12 @@ test("nothing is privileged, and only the orchestrator is root", () => {
 });
 
 test("a pod has longer to end than it drains", () => {
-  const { DRAIN_DELAY_SECS = "0", DRAIN_TIMEOUT_SECS = "10" } = settings();
-  const drain = Number(DRAIN_DELAY_SECS) + Number(DRAIN_TIMEOUT_SECS);
-  for (const { spec } of ofKind("Deployment"))
-    expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(drain);
+  for (const deployment of ofKind("Deployment")) {
+    const preStop = containerOf(deployment).lifecycle?.preStop.sleep.seconds ?? 0;
+    expect(preStop).toBeGreaterThan(0);
+    const drain = preStop + Number(settings().DRAIN_TIMEOUT_SECS);
+    expect(deployment.spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(drain);
+  }
 });
 
 function kustomize(): string | undefined {

@@ -32,7 +32,7 @@ describe("traces through every role", { timeout: 90_000 }, () => {
     api = apiOf(deployment.url, deployment.apiKey);
     for (const child of deployment.all) child.start();
     await comeTrue(deployment.isReady);
-  });
+  }, 120_000);
   afterAll(async () => {
     await deployment?.close();
     await collector?.close();

@@ -25,7 +25,7 @@ export interface FuzzReport {
   /** Requests that fit, by operation: how many, and how many of them were answered with a success. */
   good: Map<string, { sent: number; done: number }>;
   statuses: Map<number, number>;
-  /** Answers 503 and 504, of which each was asked for again. */
+  /** Answers 502, 503 and 504, of which each was asked for again. */
   stalls: number;
   findings: Finding[];
   /** MiB that each process held, by its name, before and behind. */
@@ -144,7 +144,7 @@ class Run {
   /** What did not get through in time may try again, as any client would: a machine that stalls is no fault of ours. */
   async #send(request: Request): Promise<Answer | Silence> {
     const answer = await this.sender.send(request);
-    const late = "status" in answer && (answer.status === 503 || answer.status === 504);
+    const late = "status" in answer && [502, 503, 504].includes(answer.status);
     if (!late) return answer;
     this.stalls += 1;
     await sleep(STALL_MS);

@@ -54,7 +54,7 @@ function print(
     `${title}: ${requests} requests, ${fitting} of them good, of which ${done} successes`,
   );
   console.log(`answers by status: ${byStatus.join(", ")}`);
-  if (stalls > 0) console.log(`${stalls} requests met 503 or 504 and were sent again`);
+  if (stalls > 0) console.log(`${stalls} requests met 502, 503 or 504 and were sent again`);
   for (const [name, [from, to]] of memory)
     console.log(`${name}: ${from} MiB before, ${to} MiB behind`);
   for (const [id, counts] of good)

@@ -60,7 +60,7 @@ test("the defaults are those of the README", () => {
     billing: { poolGraceSecs: 300 },
     bootstrapApiKey: undefined,
     secretsKey: undefined,
-    drainTimeoutSecs: 10,
+    drain: { delaySecs: 0, timeoutSecs: 10 },
   });
 });
 

@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { Lifecycle, onSignals } from "../../runtime/lifecycle.ts";
 
 const LONG = 60_000;
-const quiet = { error: () => {} };
+const quiet = { error: () => {}, warn: () => {} };
 
 /** Starts a part whose end is written down. */
 function part(lifecycle: Lifecycle, ends: string[], name: string) {
@@ -19,7 +19,7 @@ test("parts end in the opposite order of their start, once", async () => {
 });
 
 test("a part that fails to end is logged, and the others end", async () => {
-  const log = { error: vi.fn() };
+  const log = { error: vi.fn(), warn: vi.fn() };
   const lifecycle = new Lifecycle(log);
   const ends: string[] = [];
   await part(lifecycle, ends, "a");

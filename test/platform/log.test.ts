@@ -53,7 +53,7 @@ test("what is traced says in which trace", () => {
   expect(lines.map(({ trace_id }) => trace_id)).toEqual(["t1", undefined]);
 });
 
-test("LOG_FORMAT is obeyed, whatever it is written to", () => {
+test("LOG_FORMAT is obeyed, whatever it is written to", { timeout: 60_000 }, () => {
   const script = (format: string) =>
     `import { createLogger } from "./runtime/log.ts";
      createLogger({ level: "info", format: "${format}" }, "all").info({ org_id: "o1" }, "hello");`;

@@ -13,6 +13,8 @@ import { StartupError } from "../../runtime/errors.ts";
 import { createRemoteTransport } from "../../runtime/rpc/client.ts";
 import { asCaller, startServer, TOKEN } from "./support.ts";
 
+const LONG = 60_000;
+
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
@@ -104,6 +106,21 @@ describe("grpc.health.v1", () => {
     ]);
   });
 
+  test("of a process that is about to end is no for who looks for one, and yes for who is connected", async () => {
+    let leaving = false;
+    const { url } = await start({ leaving: () => leaving });
+    const transport = createRemoteTransport({ baseUrl: url, token: TOKEN });
+    cleanups.push(transport.close);
+    const client = createClient(Health, transport);
+    const statuses = async () => {
+      const { status } = await client.check({});
+      return [status, (await client.check({ service: SandboxService.typeName })).status];
+    };
+    expect(await statuses()).toEqual([ServingStatus.SERVING, ServingStatus.SERVING]);
+    leaving = true;
+    expect(await statuses()).toEqual([ServingStatus.NOT_SERVING, ServingStatus.SERVING]);
+  });
+
   test("takes a failing check for no", async () => {
     const { client } = await health({ ready: () => Promise.reject(new Error("no database")) });
     expect((await client.check({})).status).toBe(ServingStatus.NOT_SERVING);
@@ -131,11 +148,11 @@ describe("grpc.health.v1", () => {
 
 describe("a closing server", () => {
   test("ends streams at once, and says why", async () => {
-    const { sandboxes, close } = await start({ graceMs: 60_000 });
+    const { sandboxes, close } = await start();
     const stream = sandboxes.watchSandboxes({ cursor: "1" })[Symbol.asyncIterator]();
     await stream.next();
     const rest = failure(stream.next());
-    await close();
+    await close(LONG);
     expect(await rest).toMatchObject({
       code: Code.Unavailable,
       rawMessage: "the server is shutting down",
@@ -146,7 +163,6 @@ describe("a closing server", () => {
     const { promise: gate, resolve: open } = Promise.withResolvers<void>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
     const { sandboxes, close } = await start({
-      graceMs: 60_000,
       routes: (router) =>
         router.service(SandboxService, {
           async startSandbox() {
@@ -158,32 +174,32 @@ describe("a closing server", () => {
     });
     const call = sandboxes.startSandbox({ key: { key: { case: "name", value: "box" } } });
     await begun;
-    const closed = close();
+    const closed = close(LONG);
     open();
     expect((await call).sandbox?.name).toBe("started");
     await closed;
   });
 
   test("breaks off what outlasts the grace", async () => {
-    const { sandboxes, fake, close } = await start({ graceMs: 50 });
+    const { sandboxes, fake, close } = await start();
     const call = failure(
       sandboxes.getSandbox({ key: { key: { case: "name", value: "slow" } } }, asCaller()),
     );
     await expect.poll(() => fake.calls.length).toBe(1);
-    await close();
+    await close(50);
     expect((await call).code).toBe(Code.Unavailable);
     expect(fake.calls[0]?.signal.aborted).toBe(true);
   });
 
   test("does not wait for idle connections", async () => {
-    const { url, sandboxes, port, close } = await start({ graceMs: 60_000 });
+    const { url, sandboxes, port, close } = await start();
     await sandboxes.createSandbox({ spec: { image: "alpine" } }, asCaller());
     await fetch(`${url}/grpc.health.v1.Health/Check`, { method: "POST" });
     const silent = connect(port, "127.0.0.1");
     cleanups.push(() => silent.destroy());
     await once(silent, "connect");
-    await close();
-    await close();
+    await close(LONG);
+    await close(LONG);
   });
 });
 

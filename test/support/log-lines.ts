@@ -1,6 +1,6 @@
 // Said when nothing on the machine moves for seconds, or when not all roles are up yet. Whoever asks meanwhile reads 503 or 504.
 const STALL =
-  /deadline_exceeded|service_unavailable|does not answer|no notification arrives|timed out/;
+  /deadline_exceeded|service_unavailable|orchestrator_unreachable|does not answer|no notification arrives|timed out/;
 
 /** A line of the log about a fault, or one of Node's own about such; not that something was not there for a moment. */
 export function isError(line: string): boolean {

@@ -1,5 +1,5 @@
 // A simulated engine in a process of its own, which outlives orchestrators as a Docker daemon does.
-// engine-host.ts <socket> <ledger> <seed>
+// engine-host.ts <socket> <ledger> <seed>; without a seed it has no faults
 import { appendFileSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { json } from "node:stream/consumers";
@@ -18,6 +18,7 @@ const engine = createSimulatedEngine({ features: [], faultOf: () => faultOf(rand
 const written = new Set<string>();
 
 function faultOf(choose: Random): SimulatedFault | undefined {
+  if (seed === "") return undefined;
   if (choose.chance(0.05)) return { kind: "failure", message: "no such image" };
   if (!choose.chance(0.1)) return undefined;
   return { kind: "ends", afterMs: choose.between(0, 4_000), exitCode: choose.between(0, 1) };

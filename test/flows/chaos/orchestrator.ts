@@ -12,12 +12,12 @@ const [socket = ""] = process.argv.slice(2);
 const config = readConfig(process.env);
 const log = createLogger(config.log, "orchestrator");
 const lifecycle = new Lifecycle(log);
-const end = async (code: number) => {
-  await lifecycle.stop(config.drainTimeoutSecs * 1_000);
+const end = async (code: number, delaySecs = 0) => {
+  await lifecycle.stop(config.drain.timeoutSecs * 1_000, delaySecs * 1_000);
   process.exit(code);
 };
 onSignals(
-  () => void end(0),
+  () => void end(0, config.drain.delaySecs),
   () => lifecycle.force(),
 );
 const needs = new Needs(lifecycle);

@@ -5,7 +5,10 @@ import type { ChaosOptions } from "./options.ts";
 import { createRemoteEngine } from "./remote-engine.ts";
 import type { EngineHost } from "./system.ts";
 
-export async function startSimulatedHost(dir: string, { seed }: ChaosOptions): Promise<EngineHost> {
+export async function startSimulatedHost(
+  dir: string,
+  { seed }: Pick<ChaosOptions, "seed">,
+): Promise<EngineHost> {
   const socket = join(dir, "engine.sock");
   const ledger = join(dir, "ledger");
   await writeFile(ledger, "");

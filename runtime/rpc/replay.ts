@@ -1,0 +1,61 @@
+import { isUnprocessed } from "./unprocessed.ts";
+
+/** So many messages are kept: 256 KiB of a file, as much as gRPC's clients keep. */
+const MOST_KEPT = 4;
+
+/** What a call sends, for one try after the other. */
+export interface Replay<T> {
+  /** The messages, from the first on. */
+  attempt(): AsyncIterable<T>;
+  /** Whether another attempt would still send all of them. */
+  readonly isWhole: boolean;
+  /** Keeps nothing any more, for there will be no other attempt. */
+  settle(): void;
+}
+
+/**
+ * Lets a call be made again with messages that can be read but once, while few were taken. A try that was surely never
+ * processed does not end the messages; any other does.
+ */
+export function replay<T>(messages: AsyncIterable<T>): Replay<T> {
+  const source = messages[Symbol.asyncIterator]();
+  const kept: Promise<IteratorResult<T>>[] = [];
+  let isWhole = true;
+
+  const take = (at: number) => {
+    const known = kept[at];
+    if (known) return known;
+    const next = source.next();
+    if (isWhole && kept.length < MOST_KEPT) kept.push(next);
+    else settle();
+    return next;
+  };
+  const settle = () => {
+    isWhole = false;
+    kept.length = 0;
+  };
+  const attempt = (): AsyncIterable<T> => {
+    let at = 0;
+    let spared = false;
+    const iterator: AsyncIterator<T> = {
+      next: () => take(at++),
+      async throw(reason) {
+        spared = isWhole && isUnprocessed(reason);
+        if (!spared) await source.throw?.(reason);
+        return { done: true, value: undefined };
+      },
+      async return() {
+        if (!spared) await source.return?.();
+        return { done: true, value: undefined };
+      },
+    };
+    return { [Symbol.asyncIterator]: () => iterator };
+  };
+  return {
+    attempt,
+    settle,
+    get isWhole() {
+      return isWhole;
+    },
+  };
+}
