@@ -1,7 +1,12 @@
 import { isUnprocessed } from "./unprocessed.ts";
 
-/** So many messages are kept: 256 KiB of a file, as much as gRPC's clients keep. */
-const MOST_KEPT = 4;
+/**
+ * So many messages are kept: somewhat more of a file than a server's window lets be sent to it before it has begun with the
+ * call (listener.ts).
+ */
+const MOST_KEPT = 20;
+/** For so long: a refusal takes one way back. */
+const KEPT_MS = 5_000;
 
 /** What a call sends, for one try after the other. */
 export interface Replay<T> {
@@ -21,16 +26,19 @@ export function replay<T>(messages: AsyncIterable<T>): Replay<T> {
   const source = messages[Symbol.asyncIterator]();
   const kept: Promise<IteratorResult<T>>[] = [];
   let isWhole = true;
+  let timer: NodeJS.Timeout | undefined;
 
   const take = (at: number) => {
     const known = kept[at];
     if (known) return known;
+    timer ??= setTimeout(settle, KEPT_MS).unref();
     const next = source.next();
     if (isWhole && kept.length < MOST_KEPT) kept.push(next);
     else settle();
     return next;
   };
   const settle = () => {
+    clearTimeout(timer);
     isWhole = false;
     kept.length = 0;
   };

@@ -9,7 +9,7 @@ import {
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { VolumeFileService } from "../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import {
   CreateSandboxResponseSchema,
@@ -273,9 +273,22 @@ describe("messages that are sent again", () => {
   });
 
   test("are not whole once more was taken", async () => {
-    const sent = replay(numbers(6));
+    const sent = replay(numbers(30));
     const iterator = sent.attempt()[Symbol.asyncIterator]();
-    for (let i = 0; i < 5; i += 1) await iterator.next();
+    for (let i = 0; i < 20; i += 1) await iterator.next();
+    expect(sent.isWhole).toBe(true);
+    await iterator.next();
+    expect(sent.isWhole).toBe(false);
+  });
+
+  test("are kept for a while only", async () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const sent = replay(numbers(6));
+    await sent.attempt()[Symbol.asyncIterator]().next();
+    vi.advanceTimersByTime(4_999);
+    expect(sent.isWhole).toBe(true);
+    vi.advanceTimersByTime(1);
     expect(sent.isWhole).toBe(false);
   });
 
