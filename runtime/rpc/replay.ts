@@ -49,11 +49,11 @@ export function replay<T>(messages: AsyncIterable<T>): Replay<T> {
       next: () => take(at++),
       async throw(reason) {
         spared = isWhole && isUnprocessed(reason);
-        if (!spared) await source.throw?.(reason);
+        if (!spared) end(source.throw?.(reason));
         return { done: true, value: undefined };
       },
       async return() {
-        if (!spared) await source.return?.();
+        if (!spared) end(source.return?.());
         return { done: true, value: undefined };
       },
     };
@@ -66,4 +66,9 @@ export function replay<T>(messages: AsyncIterable<T>): Replay<T> {
       return isWhole;
     },
   };
+}
+
+/** Not waited for: who sends may have to wait for its next message first, and the call is over. */
+function end(ended: Promise<unknown> | undefined): void {
+  ended?.catch(() => undefined);
 }

@@ -180,8 +180,10 @@ describeWithDocker("docker engine: volumes in sandboxes", ({ host }) => {
     expect(await flags(one, "/m")).toEqual(["rw"]);
     const said = lines.filter((line) => line.includes("full"));
     expect(said).toHaveLength(1);
-    const { sandboxId } = one;
-    expect(JSON.parse(said[0] ?? "")).toMatchObject({ sandboxId, volumeId: full.volumeId });
+    expect(JSON.parse(said[0] ?? "")).toMatchObject({
+      sandbox_id: one.sandboxId,
+      volume_id: full.volumeId,
+    });
   });
 
   it("lie in one another, where what was not there is made, in read-only ones too", async () => {

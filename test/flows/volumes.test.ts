@@ -227,8 +227,11 @@ inBothShapes("volumes", (startProgram) => {
     const file = join(folder, "answer");
     const args = curlArgs(program, content, "big", "-T", "-", ...length, "-o", file);
     const child = spawn("curl", args, { stdio: ["pipe", "ignore", "ignore"] });
-    child.stdin.on("error", () => undefined).write(Buffer.alloc(1024));
+    // While curl waits for input it does not see that it is answered.
+    child.stdin.on("error", () => undefined);
+    const sending = setInterval(() => child.stdin.write(Buffer.alloc(1024)), 50);
     await once(child, "close");
+    clearInterval(sending);
     const { error } = JSON.parse(await readFile(file, "utf8"));
     expect(error).toMatchObject({
       code: "quota_exceeded",
