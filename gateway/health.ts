@@ -47,10 +47,12 @@ export const HEALTH_ROUTES = [
 /** `/healthz`: the process lives; `/readyz`: it can serve. Neither asks for a key. */
 export function serveHealth(app: FastifyInstance, readiness: () => Promise<Readiness>): void {
   app.get("/healthz", async () => ({ status: "ok" }));
-  app.get("/readyz", async () => {
+  app.get("/readyz", async (_, reply) => {
     const { ready, checks } = await readiness();
     if (ready) return { status: "ready", checks };
     const missing = Object.keys(checks).filter((name) => !checks[name]);
-    throw serviceUnavailable(`not ready: ${missing.join(", ")}`, { checks });
+    // Not thrown: that a probe is told so is no failure, for the log.
+    const answer = serviceUnavailable(`not ready: ${missing.join(", ")}`, { checks });
+    return reply.code(answer.status).headers(answer.headers).send(answer.envelope());
   });
 }
