@@ -196,6 +196,16 @@ describe("clients that are slow", () => {
     expect(statuses(talk.heard())).toEqual(["401"]);
   });
 
+  test.each(["POST /v1/nowhere", "POST /docs", "PUT /v1/volumes/v/files"])(
+    "with the body of %s are cut off",
+    async (line) => {
+      const talk = say(`${line} HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n{`, true);
+      trickle(talk, " ");
+      await talk.closed;
+      expect(statuses(talk.heard())[0]).toMatch(/^4/);
+    },
+  );
+
   test("whose body is there in time are served after it, on the same connection", async () => {
     const body = JSON.stringify({ image: { type: "oci", reference: "alpine" } });
     const talk = say(post(`content-length: ${body.length}`, body));
