@@ -1,5 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { BlockList, isIPv6 } from "node:net";
+import { codeOf } from "../runtime/data-dir.ts";
 import type { RpcConfig } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import type { Logger } from "../runtime/log.ts";
@@ -10,7 +11,7 @@ loopback.addAddress("::1", "ipv6");
 
 /**
  * A port that other machines reach takes credentials that somebody has chosen; a warning where they travel readable.
- * @throws StartupError where there are none
+ * @throws StartupError where there are none, or the host is not known
  */
 export async function refuseExposure(
   { host, serviceToken, tls }: Pick<RpcConfig, "host" | "serviceToken" | "tls">,
@@ -27,10 +28,14 @@ export async function refuseExposure(
   );
 }
 
-/** Whether all that a host name stands for is this machine alone. */
+/**
+ * Whether all that a host name stands for is this machine alone.
+ * @throws StartupError where nobody knows now, for the listener may be told otherwise
+ */
 async function isLoopback(host: string): Promise<boolean> {
-  // Of a name that is not known the listener will say so.
-  const addresses = await lookup(host, { all: true }).catch(() => []);
+  const addresses = await lookup(host, { all: true }).catch((error: unknown) => {
+    throw new StartupError(`The host ${host} (RPC_HOST) is not known: ${codeOf(error)}`);
+  });
   return addresses.every(({ address }) =>
     loopback.check(address, isIPv6(address) ? "ipv6" : "ipv4"),
   );

@@ -18,6 +18,7 @@ type Question = () => Promise<boolean>;
 export class Needs {
   readonly #questions = new Map<string, Question>();
   readonly #lifecycle: Pick<Lifecycle, "stopping">;
+  #asking: Promise<Record<string, boolean>> | undefined;
 
   constructor(lifecycle: Pick<Lifecycle, "stopping">) {
     this.#lifecycle = lifecycle;
@@ -43,7 +44,15 @@ export class Needs {
   readonly serves = async (): Promise<boolean> =>
     Object.values(await this.#answers()).every(Boolean);
 
-  async #answers(): Promise<Record<string, boolean>> {
+  // Anybody may ask: however many do at once, each thing is asked for once.
+  #answers(): Promise<Record<string, boolean>> {
+    this.#asking ??= this.#askAll().finally(() => {
+      this.#asking = undefined;
+    });
+    return this.#asking;
+  }
+
+  async #askAll(): Promise<Record<string, boolean>> {
     const asked = [...this.#questions].map(
       async ([name, ask]) => [name, await holds(ask)] as const,
     );

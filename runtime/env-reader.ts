@@ -55,7 +55,8 @@ export class EnvReader {
     const isRedis = (text: string) => {
       const url = URL.canParse(text) ? new URL(text) : undefined;
       if (!url || !/^rediss?:$/.test(url.protocol)) return false;
-      return url.hostname !== "" && /^(\/\d*)?$/.test(url.pathname);
+      const isReadable = [url.username, url.password].every((part) => decode(part) !== undefined);
+      return isReadable && url.hostname !== "" && /^(\/\d*)?$/.test(url.pathname);
     };
     return this.match(name, isRedis, "a URL such as redis://:password@127.0.0.1:6379/0");
   }

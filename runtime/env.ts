@@ -1,5 +1,6 @@
 import { join, resolve } from "node:path";
 import { API_KEY_FORM, isApiKey } from "./api-key.ts";
+import { conceal } from "./conceal.ts";
 import { EnvReader } from "./env-reader.ts";
 import { StartupError } from "./errors.ts";
 import { readTracing, type TracingConfig } from "./tracing/env.ts";
@@ -245,7 +246,15 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     },
   };
   if (read.faults.length > 0) throw new StartupError(read.faults.join("; "));
-  return config;
+  return concealSecrets(config);
+}
+
+/** Whatever prints settings does not print these. */
+function concealSecrets(config: Config): Config {
+  if (config.tracing) conceal(config.tracing, "headers");
+  conceal(config.gateway.rateLimit, "redisUrl");
+  conceal(config.rpc, "serviceToken", "previousServiceToken");
+  return conceal(config, "databaseUrl", "bootstrapApiKey", "secretsKey");
 }
 
 function host(read: EnvReader, name: string): string {

@@ -11,6 +11,8 @@ interface Report {
 
 const { stdout } = spawnSync("npm", ["audit", "--omit=dev", "--json", ...process.argv.slice(2)], {
   encoding: "utf8",
+  // A report that were cut off would count as none.
+  maxBuffer: Number.POSITIVE_INFINITY,
 });
 const report = parse(stdout);
 if (report?.auditReportVersion === undefined) {

@@ -9,10 +9,12 @@ fail() {
   echo "backup: $*" >&2
   exit 1
 }
+. "$(dirname "$0")/connection.sh"
 
 [ $# -eq 1 ] || fail "name the folder to make"
 [ ! -e "$1" ] || fail "$1 is there already"
 [ -n "${PG_DUMP:-}" ] || [ -n "${DATABASE_URL:-}" ] || fail "DATABASE_URL is not set"
+[ -n "${PG_DUMP:-}" ] || hide_password
 if [ -n "${VOLUMES_DIR:-}" ]; then
   [ -d "$VOLUMES_DIR" ] || fail "$VOLUMES_DIR (VOLUMES_DIR) is not a folder"
   [ "$(id -u)" = 0 ] || fail "only root can read all of VOLUMES_DIR, and its owners"
@@ -22,6 +24,7 @@ fi
 work="$1.unfinished"
 mkdir "$work"
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 
 # One snapshot. The database goes first: what is in a volume that it knows is then as old as its row, or newer.
 dump() {

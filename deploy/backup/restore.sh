@@ -8,10 +8,12 @@ fail() {
   echo "restore: $*" >&2
   exit 1
 }
+. "$(dirname "$0")/connection.sh"
 
 [ $# -eq 1 ] || fail "name the folder of a backup"
 [ -f "$1/SHA256SUMS" ] || fail "$1 is no finished backup"
 [ -n "${PG_RESTORE:-}" ] || [ -n "${DATABASE_URL:-}" ] || fail "DATABASE_URL is not set"
+[ -n "${PG_RESTORE:-}" ] || hide_password
 (cd "$1" && sha256sum --quiet --check SHA256SUMS) || fail "the backup is damaged"
 
 ask() {

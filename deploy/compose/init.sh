@@ -8,7 +8,12 @@ if [ -e .env ]; then
 fi
 secret() { od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n'; }
 umask 077
-sed -e "s/^POSTGRES_PASSWORD=$/&$(secret)/" -e "s/^SERVICE_TOKEN=$/&$(secret)/" \
-  -e "s/^SECRETS_KEY=$/&$(secret)/" -e "s/^BOOTSTRAP_API_KEY=$/&sandgate_$(secret)/" .env.example >.env.new
+# Not as arguments: everybody on this machine may read those.
+sed -f /dev/stdin .env.example >.env.new <<EOF
+s/^POSTGRES_PASSWORD=$/&$(secret)/
+s/^SERVICE_TOKEN=$/&$(secret)/
+s/^SECRETS_KEY=$/&$(secret)/
+s/^BOOTSTRAP_API_KEY=$/&sandgate_$(secret)/
+EOF
 mv .env.new .env
 echo "made .env: the first API key is BOOTSTRAP_API_KEY in it"

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { FieldFault } from "../../runtime/errors.ts";
@@ -12,8 +13,13 @@ const LINGER_MS = 2_000;
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   // Who failed to agree on TLS could not read it.
   const readable = socket.writable && (!(socket instanceof TLSSocket) || socket.getProtocol());
-  if (error.code === "ECONNRESET" || !readable) return void socket.destroy();
+  if (error.code === "ECONNRESET" || !readable || isAnswering(socket)) return void socket.destroy();
   giveUp(socket, faultOf(error));
+}
+
+/** An answer has begun, and what came behind its request would be written into it. Node itself looks at it so. */
+function isAnswering(socket: Socket & { _httpMessage?: ServerResponse | null }): boolean {
+  return socket._httpMessage?.headersSent === true;
 }
 
 /** Answers a request of which not all has come. */

@@ -21,6 +21,8 @@ import { requestsOf, warmUp } from "./validate.ts";
 
 /** A create carries files. */
 const READ_MAX_BYTES = 36 * 1024 * 1024;
+/** What anybody may ask needs no more than the name of a service. */
+const QUESTION_MAX_BYTES = 4 * 1024;
 /** The longest deadline that a call may ask for. */
 const MAX_TIMEOUT_MS = 60 * 60 * 1000;
 /** How long answers that are ready may take to get out, once the grace is over. */
@@ -100,7 +102,8 @@ function allRoutes({ routes, ready, leaving = () => false }: RpcServerOptions): 
   return (router: ConnectRouter) => {
     routes(router);
     reflection(router);
-    router.service(Health, healthService(names, ready, leaving));
+    const health = healthService(names, ready, leaving);
+    router.service(Health, health, { readMaxBytes: QUESTION_MAX_BYTES });
   };
 }
 

@@ -58,6 +58,8 @@ function connectTls({ hostname, port }: URL, tls: Pick<WatchedTls, "current">) {
     ...(isIP(host) === 0 && { servername: host }),
     ALPNProtocols: ["h2"],
     ...tls.current,
+    // Also where NODE_TLS_REJECT_UNAUTHORIZED says otherwise of the process.
+    rejectUnauthorized: true,
   });
 }
 

@@ -139,6 +139,19 @@ describe("requests that two parsers could read differently", () => {
     expect(talk.heard()).not.toMatch(/^HTTP\/1\.1 (101|200 Connection)/);
   });
 
+  test("nothing is written into an answer that has begun", async () => {
+    gateway.services.orchestrator.readLogs = async function* (_request, { signal }) {
+      yield { event: { case: "opened" as const, value: {} } };
+      await new Promise((aborted) => signal.addEventListener("abort", aborted));
+    };
+    const path = "/v1/sandboxes/019a9f2e-6f0a-7c3e-9b57-3f0d6a1c2b44/logs?follow=true";
+    const talk = say(`GET ${path} HTTP/1.1\r\n${authorized}\r\n`);
+    await expect.poll(talk.heard).toContain("text/event-stream");
+    talk.socket.write("nonsense\r\n\r\n");
+    await talk.closed;
+    expect(statuses(talk.heard())).toEqual(["200"]);
+  });
+
   test("a URL with a host in it leads nowhere else", async () => {
     const talk = say(
       "GET http://127.0.0.1:22/v1/sandboxes HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
@@ -195,6 +208,16 @@ describe("clients that are slow", () => {
     await talk.closed;
     expect(statuses(talk.heard())).toEqual(["401"]);
   });
+
+  test.each(["POST /v1/nowhere", "POST /docs", "PUT /v1/volumes/v/files"])(
+    "with the body of %s are cut off",
+    async (line) => {
+      const talk = say(`${line} HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n{`, true);
+      trickle(talk, " ");
+      await talk.closed;
+      expect(statuses(talk.heard())[0]).toMatch(/^4/);
+    },
+  );
 
   test("whose body is there in time are served after it, on the same connection", async () => {
     const body = JSON.stringify({ image: { type: "oci", reference: "alpine" } });

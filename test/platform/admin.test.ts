@@ -46,6 +46,24 @@ test("it says what is missing, and what has come", async () => {
   expect((await ask(url)).body.checks).toMatchObject({ database: false });
 });
 
+test("however many look at once, what is needed is asked for once", async () => {
+  const needs = new Needs(lifecycle);
+  let asked = 0;
+  const answer = Promise.withResolvers<boolean>();
+  needs.ask("database", () => {
+    asked += 1;
+    return answer.promise;
+  });
+  const looks = Array.from({ length: 50 }, () => needs.look());
+  const serves = needs.serves();
+  answer.resolve(true);
+  for (const { ready } of await Promise.all(looks)) expect(ready).toBe(true);
+  expect(await serves).toBe(true);
+  expect(asked).toBe(1);
+  await needs.look();
+  expect(asked).toBe(2);
+});
+
 test("while the program stops it answers to the last, and says so", async () => {
   const url = await open(new Needs(lifecycle));
   const busy = Promise.withResolvers<void>();

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { generateApiKey } from "../../runtime/api-key.ts";
 import { readConfig } from "../../runtime/env.ts";
@@ -157,6 +158,7 @@ describe("refuses", () => {
     ["SANDBOX_URL", "127.0.0.1:9091"],
     ["REDIS_URL", "127.0.0.1:6379"],
     ["REDIS_URL", "redis://:hunter2@127.0.0.1/cache"],
+    ["REDIS_URL", "redis://:hunter2%ZZ@127.0.0.1/0"],
     ["TRUSTED_PROXIES", "10.0.0.0/33"],
     ["RATE_LIMIT_BURST", "0"],
   ])("%s=%s, naming it and not its value", (name, value) => {
@@ -182,4 +184,30 @@ test("files of TLS go together, and what is missing is named", () => {
   const https = { HTTPS_CERT: "/c", HTTPS_KEY: "/k" };
   expect(readConfig(https).gateway.https).toMatchObject({ prefix: "HTTPS", cert: "/c", key: "/k" });
   expect(() => readConfig({ HTTPS_CERT: "/c" })).toThrow("HTTPS_KEY must be set too");
+});
+
+test("settings that are printed show no secret, and are what they are", () => {
+  const env = {
+    DATABASE_URL: "postgresql://u:PLANTED1@127.0.0.1/db",
+    REDIS_URL: "redis://:PLANTED2@127.0.0.1",
+    SERVICE_TOKEN: "PLANTED3-0123456789",
+    SERVICE_TOKEN_PREVIOUS: "PLANTED4-0123456789",
+    BOOTSTRAP_API_KEY: generateApiKey(),
+    SECRETS_KEY: Buffer.alloc(32, "PLANTED5").toString("base64"),
+    OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318",
+    OTEL_EXPORTER_OTLP_HEADERS: "authorization=PLANTED6",
+  };
+  const config = readConfig(env);
+  const printed = [config, { config }, config.rpc, config.gateway, config.tracing].flatMap(
+    (part) => [inspect(part, { depth: null, showHidden: true }), JSON.stringify(part)],
+  );
+  for (const text of printed) {
+    expect(text).toContain("[secret]");
+    for (const secret of ["PLANTED", env.BOOTSTRAP_API_KEY, config.secretsKey?.toString("hex")])
+      expect(text).not.toContain(secret);
+    expect(text).not.toContain('"data":[');
+  }
+  expect(config.rpc.serviceToken).toBe(env.SERVICE_TOKEN);
+  expect(config.databaseUrl).toBe(env.DATABASE_URL);
+  expect(JSON.stringify(readConfig({}))).not.toContain("[secret]");
 });

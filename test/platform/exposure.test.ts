@@ -31,3 +31,9 @@ test.each(["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "localhost"])(
     expect(await expose(host)).toBe(0);
   },
 );
+
+test("a host that nobody knows is not taken for this machine", async () => {
+  await expect(expose("nowhere.invalid")).rejects.toThrow(
+    /^The host nowhere\.invalid \(RPC_HOST\) is not known: E/,
+  );
+});

@@ -1,12 +1,12 @@
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { request } from "node:https";
 import { connect as connectPlain } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { connect } from "node:tls";
+import { dirname, join } from "node:path";
+import { type ConnectionOptions, connect } from "node:tls";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { SandboxService } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { createRemoteTransport } from "../../runtime/rpc/client.ts";
 import { readTls } from "../../runtime/tls/certificate.ts";
@@ -121,6 +121,83 @@ describe("a port with TLS", () => {
     await new Promise((closed) => plain.on("error", () => {}).once("close", closed));
     expect(heard).not.toContain("HTTP");
   });
+
+  test("is not believed either where the process is told to believe everybody", async () => {
+    const stranger = await start(others.issue("stranger"));
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+    cleanups.push(() => vi.unstubAllEnvs());
+    expect(await call(stranger.url, ours.issue("client"), { token: TOKEN })).toMatch(NO_ANSWER);
+    expect(stranger.fake.calls).toEqual([]);
+  });
+
+  /** Asks by HTTP/1.1, on a session that goes on where one is given. */
+  function ask(port: number, options: ConnectionOptions) {
+    const { promise, resolve, reject } = Promise.withResolvers<{
+      status: string;
+      isReused: boolean;
+      session: Buffer | undefined;
+    }>();
+    let heard = "";
+    let isReused = false;
+    let session: Buffer | undefined;
+    const body = `POST /${SandboxService.typeName}/GetSandbox HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n`;
+    const socket = connect(
+      { host: "127.0.0.1", port, rejectUnauthorized: false, ...options },
+      () => {
+        isReused = socket.isSessionReused();
+        socket.write(`${body}content-length: 2\r\nconnection: close\r\n\r\n{}`);
+      },
+    )
+      .on("session", (made) => {
+        session = made;
+      })
+      .on("data", (chunk) => {
+        heard += chunk.toString("latin1");
+      })
+      .on("error", reject)
+      .on("close", () => resolve({ status: heard.split(" ")[1] ?? "", isReused, session }));
+    return promise;
+  }
+
+  test.each(["TLSv1.3", "TLSv1.2"] as const)(
+    "%s: a session that is resumed is trusted as it was",
+    async (version) => {
+      const files = join(mkdtempSync(join(tmpdir(), "sandgate-tls-")), "ca");
+      cleanups.push(() => rmSync(dirname(files), { recursive: true }));
+      copyFileSync(ours.cert, files);
+      const { tls } = await watch(ours.issue("server"), files);
+      const { port, close } = await startServer({ tls });
+      cleanups.push(close);
+      const only = { minVersion: version, maxVersion: version };
+      const asWho = ({ cert, key }: Issued) => ({
+        ...only,
+        cert: readFileSync(cert),
+        key: readFileSync(key),
+      });
+      const twice = async (options: ConnectionOptions) => {
+        const { session } = await ask(port, options);
+        const { status, isReused } = await ask(port, { ...options, session });
+        return { status, isReused };
+      };
+      expect(await twice(only)).toEqual({ status: "401", isReused: true });
+      expect(await twice(asWho(others.issue("stranger")))).toEqual({
+        status: "401",
+        isReused: true,
+      });
+      const client = asWho(ours.issue("client"));
+      expect(await twice(client)).toEqual({ status: "400", isReused: true });
+
+      // Of an authority that is taken away no session goes on.
+      const { session } = await ask(port, client);
+      copyFileSync(others.cert, files);
+      await expect.poll(async () => (await ask(port, client)).status).toBe("401");
+      for (const options of [client, only])
+        expect(await ask(port, { ...options, session })).toMatchObject({
+          status: "401",
+          isReused: false,
+        });
+    },
+  );
 
   test("refuses TLS 1.1", async () => {
     const { port } = await start();

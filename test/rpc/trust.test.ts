@@ -61,3 +61,16 @@ test("each of several tokens is taken, which lets one take the place of another"
   for (const token of ["the-next-token", "", `${TOKEN} `.repeat(2)])
     expect((await ask(KNOWN, { authorization: `Bearer ${token}` })).status).toBe(401);
 });
+
+test("what anybody may ask is small: more is not read", async () => {
+  const ask = async (padding: number) => {
+    const response = await fetch(`${server.url}/grpc.health.v1.Health/Check`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ service: "", "": " ".repeat(padding) }),
+    });
+    return response.json();
+  };
+  expect(await ask(5_000)).toMatchObject({ code: "resource_exhausted" });
+  expect(await ask(100)).toEqual({ status: "SERVING" });
+});
