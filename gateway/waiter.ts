@@ -22,10 +22,12 @@ export class Waiter {
     this.#resume?.();
   }
 
-  /** Wakes it once more, later. */
+  /** Wakes it once more, later; one that is to be woken later already does not wait longer for it. */
   wakeIn(ms: number): void {
-    clearTimeout(this.#again);
-    this.#again = setTimeout(() => this.wake(), ms);
+    this.#again ??= setTimeout(() => {
+      this.#again = undefined;
+      this.wake();
+    }, ms);
   }
 
   /** Makes this the last look. */

@@ -14,6 +14,9 @@ const SETTLED = new Set<number>([
 
 const AWAY = new Set<ErrorCode>(["service_unavailable", "deadline_exceeded"]);
 const READ_AGAIN_MS = 500;
+/** Where all of them are to look, so many do at a time, for others call the services too. */
+const LOOKS_AT_ONCE = 100;
+const LOOKS_EVERY_MS = 50;
 
 /** A start whose outcome a client waits for. */
 export interface Wait {
@@ -42,7 +45,7 @@ export class Waits {
   start(client: Client<typeof SandboxService>, log: FastifyBaseLogger, backoffMs = 100): void {
     void watchSandboxes(client, {
       changed: (change) => this.#changed(change),
-      reset: () => this.#wake(this.#all()),
+      reset: () => this.#wakeAll(),
       signal: this.#end.signal,
       log,
       backoffMs,
@@ -111,6 +114,16 @@ export class Waits {
 
   #wake(waiters: Iterable<Waiter>): void {
     for (const waiter of waiters) waiter.wake();
+  }
+
+  #wakeAll(): void {
+    let count = 0;
+    for (const waiter of this.#all()) {
+      const turn = Math.floor(count / LOOKS_AT_ONCE);
+      if (turn === 0) waiter.wake();
+      else waiter.wakeIn(turn * LOOKS_EVERY_MS);
+      count += 1;
+    }
   }
 
   *#all(): Generator<Waiter> {

@@ -14,6 +14,8 @@ export interface BreakerOptions {
 // As long as a call that may be repeated bridges an absence: a restart is not yet an outage.
 const PATIENCE_MS = 3_000;
 const PAUSE_MS = 200;
+/** Signs of life that did not come: of one alone this process may be guilty, which may have stood still itself. */
+const FEWEST = 2;
 
 /**
  * Whether calls to a service are worth the wait. One that seems away is asked for a sign of life again and again; when
@@ -64,7 +66,7 @@ export class Breaker {
   async #ask(over: AbortSignal): Promise<void> {
     const { probe, patienceMs = PATIENCE_MS } = this.#options;
     const began = performance.now();
-    for (;;) {
+    for (let missed = 1; ; missed += 1) {
       await sleep(PAUSE_MS, undefined, { signal: over, ref: false }).catch(() => undefined);
       if (over.aborted) return;
       const answers = await probe(over).then(
@@ -73,7 +75,8 @@ export class Breaker {
       );
       if (over.aborted) return;
       if (answers) return this.answered();
-      if (!this.#open && performance.now() - began >= patienceMs) this.#set(true);
+      const isLong = missed >= FEWEST && performance.now() - began >= patienceMs;
+      if (isLong && !this.#open) this.#set(true);
     }
   }
 

@@ -1,3 +1,4 @@
+import { Code, ConnectError } from "@connectrpc/connect";
 import { isUnprocessed } from "./unprocessed.ts";
 
 /**
@@ -10,7 +11,10 @@ const KEPT_MS = 5_000;
 
 /** What a call sends, for one try after the other. */
 export interface Replay<T> {
-  /** The messages, from the first on. */
+  /**
+   * The messages, from the first on.
+   * @throws ConnectError (Unavailable) where some that are to be sent again are not kept any more
+   */
   attempt(): AsyncIterable<T>;
   /** Whether another attempt would still send all of them. */
   readonly isWhole: boolean;
@@ -24,13 +28,19 @@ export interface Replay<T> {
  */
 export function replay<T>(messages: AsyncIterable<T>): Replay<T> {
   const source = messages[Symbol.asyncIterator]();
-  const kept: Promise<IteratorResult<T>>[] = [];
+  const kept: (Promise<IteratorResult<T>> | undefined)[] = [];
   let isWhole = true;
+  /** How many messages the attempt that goes on has taken. */
+  let taken = 0;
   let timer: NodeJS.Timeout | undefined;
 
   const take = (at: number) => {
+    taken = at + 1;
     const known = kept[at];
-    if (known) return known;
+    if (known) {
+      if (!isWhole) kept[at] = undefined;
+      return known;
+    }
     timer ??= setTimeout(settle, KEPT_MS).unref();
     const next = source.next();
     if (isWhole && kept.length < MOST_KEPT) kept.push(next);
@@ -40,16 +50,21 @@ export function replay<T>(messages: AsyncIterable<T>): Replay<T> {
   const settle = () => {
     clearTimeout(timer);
     isWhole = false;
-    kept.length = 0;
+    // The attempt that goes on still has to send the others, before it goes on with the source.
+    kept.fill(undefined, 0, taken);
   };
   const attempt = (): AsyncIterable<T> => {
+    if (!isWhole && taken > 0) throw new ConnectError("service unavailable", Code.Unavailable);
     let at = 0;
+    taken = 0;
     let spared = false;
     const iterator: AsyncIterator<T> = {
       next: () => take(at++),
       async throw(reason) {
         spared = isWhole && isUnprocessed(reason);
-        if (!spared) await source.throw?.(reason);
+        // The next one begins anew, however long it is until then.
+        if (spared) taken = 0;
+        else await source.throw?.(reason);
         return { done: true, value: undefined };
       },
       async return() {

@@ -12,8 +12,10 @@ const SILENT_MS = 5_000;
 const LATE_MS = 10_000;
 /** Changes of a few milliseconds are told together. */
 const GATHER_MS = 5;
-/** Messages under way; past it the others are told to read instead. */
-const MOST_UNDER_WAY = 50;
+/** Messages under way; past it changes gather for fuller ones. */
+const MOST_UNDER_WAY = 8;
+/** Changes that gather; past it the others are told to read instead. */
+const MOST_UNTOLD = 5_000;
 const AGAIN_MS = 1_000;
 
 export interface PeerTimes {
@@ -73,6 +75,7 @@ export class Peers {
       return;
     }
     this.#untold.push(change);
+    if (this.#untold.length > MOST_UNTOLD) this.#skipUntold();
     this.#tellSoon();
   };
 
@@ -81,7 +84,8 @@ export class Peers {
     this.#stopped = true;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#tellUntold();
-    if (this.#isOpen) await this.#say({ changes: [], bye: true });
+    this.#skipUntold();
+    await this.#say({ changes: [], bye: true });
     await this.#line?.end();
   }
 
@@ -97,6 +101,9 @@ export class Peers {
       lost: (error) => {
         this.#isOpen = false;
         this.#others.clear();
+        this.#skipUntold();
+        // However long it cannot be had again, nobody here waits in vain for what others change.
+        this.#changes.reset();
         this.#onError(error);
         tried();
         if (!this.#stopped) this.#later(AGAIN_MS, () => this.#connect(tried));
@@ -124,26 +131,32 @@ export class Peers {
     if (!known && !bye) void this.#say({ changes: [] });
   }
 
+  /** As much as may be under way; where PostgreSQL is slow that is fewer messages, and not a gap each. */
   #tellUntold(): void {
-    const untold = this.#untold;
-    this.#untold = [];
-    for (let at = 0; at < untold.length; at += MOST_CHANGES) {
+    while (this.#untold.length > 0 && this.#underWay < MOST_UNDER_WAY) {
       this.#batches += 1;
-      void this.#say({ changes: untold.slice(at, at + MOST_CHANGES) });
+      void this.#say({ changes: this.#untold.splice(0, MOST_CHANGES) });
     }
+  }
+
+  /** Leaves a gap, at which the others read. */
+  #skipUntold(): void {
+    if (this.#untold.length > 0) this.#batches += 1;
+    this.#untold = [];
   }
 
   /** What could not be said is a gap to the others. */
   async #say(news: Pick<News, "changes" | "bye">): Promise<void> {
-    if (!this.#line || !this.#isOpen || this.#underWay >= MOST_UNDER_WAY) return;
+    if (!this.#line || !this.#isOpen) return;
     this.#underWay += 1;
     const text = writeNews({ from: this.#self, batches: this.#batches, ...news });
     await this.#line.say(text).catch(this.#onError);
     this.#underWay -= 1;
+    if (!this.#stopped) this.#tellUntold();
   }
 
   #beat(): void {
-    void this.#say({ changes: [] });
+    if (this.#underWay < MOST_UNDER_WAY) void this.#say({ changes: [] });
     // Where this process was what was slow, what they said is there to be read first.
     setImmediate(() => this.#forgetSilent());
   }

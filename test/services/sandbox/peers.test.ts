@@ -141,6 +141,66 @@ test("what could not be told is a gap, at which the others read", async () => {
   await expect.poll(() => one.heard).toEqual(["reset", 2]);
 });
 
+/** A second process whose changes get out when they are let. */
+async function startHeld(bus: Bus) {
+  const one = await start(bus.join);
+  let held = Promise.withResolvers<void>();
+  held.resolve();
+  const other = await start((ears) => {
+    const line = bus.join(ears);
+    const say = async (text: string) => {
+      await held.promise;
+      return line.say(text);
+    };
+    return { ...line, say };
+  });
+  await sleep(TIMES.lateMs + 10 * TIMES.beatMs);
+  one.heard.length = 0;
+  const hold = () => {
+    held = Promise.withResolvers<void>();
+  };
+  return { one, other, hold, release: () => held.resolve() };
+}
+
+test("while PostgreSQL is slow changes gather, and nobody is told to read", async () => {
+  const { one, other, hold, release } = await startHeld(new Bus());
+  hold();
+  const many = Array.from({ length: 4_800 }, (_, i) => i + 1);
+  for (const generation of many) other.peers.tell(change(generation));
+  await sleep(TIMES.beatMs);
+  release();
+  await expect.poll(() => one.heard.length).toBeGreaterThanOrEqual(many.length);
+  await sleep(5 * TIMES.beatMs);
+  expect(one.heard).toEqual(many);
+});
+
+test("but not without end: the others read then", async () => {
+  const bus = new Bus();
+  const { one, other, hold, release } = await startHeld(bus);
+  hold();
+  for (let i = 0; i < 20_000; i += 1) other.peers.tell(change(1));
+  release();
+  await expect.poll(() => one.heard).toContain("reset");
+  expect(bus.told.length).toBeLessThan(10_000);
+});
+
+test("while no line can be had, everybody here reads now and then", async () => {
+  const bus = new Bus();
+  let gone = false;
+  const { heard } = await start((ears) => {
+    if (!gone) return bus.join(ears);
+    setImmediate(() => ears.lost(new Error("too many connections")));
+    return { say: async () => undefined, end: async () => undefined };
+  });
+  await sleep(TIMES.lateMs + 10 * TIMES.beatMs);
+  heard.length = 0;
+  gone = true;
+  bus.cut();
+  await expect
+    .poll(() => heard.length, { timeout: 10_000, message: "one look after each attempt" })
+    .toBeGreaterThan(2);
+});
+
 test("one that says goodbye is none", async () => {
   const { one, other } = await startTwo(new Bus());
   other.peers.tell(change(1));
