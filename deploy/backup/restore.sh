@@ -32,9 +32,10 @@ if [ -f "$1/volumes.tar" ]; then
   [ -n "${VOLUMES_DIR:-}" ] || fail "the backup has volumes: set VOLUMES_DIR"
   [ "$(id -u)" = 0 ] || fail "only root can give files their owners back"
   mkdir -p "$VOLUMES_DIR"
-  [ -z "$(ls -A "$VOLUMES_DIR")" ] || fail "$VOLUMES_DIR (VOLUMES_DIR) is not empty"
+  # A file system of its own has that folder.
+  [ -z "$(ls -A "$VOLUMES_DIR" | grep -vxF 'lost+found')" ] || fail "$VOLUMES_DIR (VOLUMES_DIR) is not empty"
   tar --extract --file="$1/volumes.tar" --directory="$VOLUMES_DIR" --same-owner --numeric-owner --same-permissions \
-    --xattrs --xattrs-include='*' --acls || fail "tar failed"
+    --xattrs --xattrs-include='*' --acls || fail "tar failed: empty $VOLUMES_DIR (VOLUMES_DIR) before you try again"
 fi
 
 # Last, and all of it or nothing: a program that is started too early finds nothing half there.
@@ -46,4 +47,4 @@ load() {
     pg_restore --no-owner --no-privileges --single-transaction --exit-on-error --dbname="$DATABASE_URL"
   fi
 }
-load <"$1/database.dump" || fail "pg_restore failed"
+load <"$1/database.dump" || fail "pg_restore failed: empty VOLUMES_DIR before you try again, the database still is"

@@ -23,10 +23,10 @@ function run(script: string, args: string[], env: Record<string, string> = {}) {
 }
 
 /** Audits against a registry that knows these vulnerabilities of fastify. */
-async function audit(severity: string | undefined, env?: Record<string, string>) {
+async function audit(severity: string | undefined, env?: Record<string, string>, title = "t") {
   // npm remembers what it has made of an advisory.
   const id = randomInt(2 ** 40);
-  const known = { id, title: "t", url: "https://example.org/1", vulnerable_versions: "<99" };
+  const known = { id, title, url: "https://example.org/1", vulnerable_versions: "<99" };
   const registry = createServer((request, response) => {
     request.resume().on("end", () => {
       const asked = severity !== undefined && request.url?.endsWith("/advisories/bulk");
@@ -46,6 +46,14 @@ test("the audit fails on what is high, and not on less", async () => {
   expect(await audit("high")).toMatchObject({ code: 1, said: expect.stringContaining("fastify") });
   expect(await audit("moderate")).toMatchObject({ code: 0, said: "" });
   expect(await audit("none")).toMatchObject({ code: 0, said: "" });
+}, 60_000);
+
+test("a report of any length is read to its end", async () => {
+  const long = "t".repeat(2 * 1024 * 1024);
+  expect(await audit("high", {}, long)).toMatchObject({
+    code: 1,
+    said: expect.stringContaining("A vulnerability (high): fastify"),
+  });
 }, 60_000);
 
 test("where the registry cannot be asked it says so, and fails where that is required", async () => {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -10,7 +10,7 @@ const BACKUP = join(import.meta.dirname, "../../deploy/backup");
 
 let folder: string;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "sandgate-backup-password-"));
+  folder = await mkdtemp(join(tmpdir(), "sandgate-backup-scripts-"));
   for (const name of ["pg_dump", "psql", "pg_restore"])
     await standIn(
       name,
@@ -30,8 +30,8 @@ async function said(name: string): Promise<string[]> {
   return (await readFile(join(folder, `${name}.said`), "utf8")).trim().split("\n");
 }
 
-function script(name: string, databaseUrl: string, to: string) {
-  const env = { PATH: `${folder}:${process.env.PATH}`, DATABASE_URL: databaseUrl };
+function script(name: string, databaseUrl: string, to: string, more: Record<string, string> = {}) {
+  const env = { PATH: `${folder}:${process.env.PATH}`, DATABASE_URL: databaseUrl, ...more };
   return run("sh", [join(BACKUP, name), join(folder, to)], { env });
 }
 
@@ -62,3 +62,26 @@ test("a password that stands elsewhere is refused, for it would be seen", async 
   const refused = script("backup.sh", "postgresql://h/db?user=u&password=hunter2", "none");
   await expect(refused).rejects.toThrow("DATABASE_URL: put the password before the @");
 });
+
+test.skipIf(process.getuid?.() !== 0)(
+  "volumes are restored into a file system of their own; what failed half way says how to go on",
+  async () => {
+    const url = "postgresql://h/db";
+    const from = { VOLUMES_DIR: join(folder, "from") };
+    const to = { VOLUMES_DIR: join(folder, "to") };
+    await mkdir(from.VOLUMES_DIR);
+    await writeFile(join(from.VOLUMES_DIR, "file"), "kept");
+    await mkdir(join(to.VOLUMES_DIR, "lost+found"), { recursive: true });
+    await script("backup.sh", url, "volumes", from);
+    const whole = await readFile(join(folder, "pg_restore"), "utf8");
+    await standIn("pg_restore", "exit 1");
+    await expect(script("restore.sh", url, "volumes", to)).rejects.toThrow(
+      "pg_restore failed: empty VOLUMES_DIR before you try again",
+    );
+    await expect(script("restore.sh", url, "volumes", to)).rejects.toThrow("is not empty");
+    await rm(join(to.VOLUMES_DIR, "file"));
+    await writeFile(join(folder, "pg_restore"), whole);
+    await script("restore.sh", url, "volumes", to);
+    expect(await readFile(join(to.VOLUMES_DIR, "file"), "utf8")).toBe("kept");
+  },
+);
