@@ -1,7 +1,9 @@
+import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { generateApiKey } from "../../runtime/api-key.ts";
 import { DATABASE, startPostgres } from "../../runtime/postgres/server.ts";
 import { Child } from "../support/child.ts";
@@ -27,18 +29,26 @@ const ENV = { ENGINE: "simulated", RATE_LIMIT_PER_SEC: "0", LOG_LEVEL: "warn" };
 export async function startTarget(shape: Shape, databaseUrl: string): Promise<Target> {
   const dataDir = await mkdtemp(join(tmpdir(), "sandgate-fuzz-"));
   const started = await (shape === "one" ? startOne : startSeparate)(databaseUrl, dataDir);
-  while (!(await isReady(started.url))) {
-    const ended = started.processes.find(({ lives }) => !lives);
+  const close = async () => {
+    await Promise.all(started.processes.map((child) => child.stop()));
+    // The program: it removes paths that are longer than a call may name, which are made here.
+    await promisify(execFile)("rm", ["-rf", "--", dataDir]);
+  };
+  try {
+    await ready(started);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { ...started, close };
+}
+
+async function ready({ url, processes }: Pick<Target, "url" | "processes">): Promise<void> {
+  while (!(await isReady(url))) {
+    const ended = processes.find(({ lives }) => !lives);
     if (ended) throw new Error(`${ended.name} did not start: ${ended.output()}`);
     await sleep(50);
   }
-  return {
-    ...started,
-    close: async () => {
-      await Promise.all(started.processes.map((child) => child.stop()));
-      await rm(dataDir, { recursive: true, force: true });
-    },
-  };
 }
 
 async function startOne(databaseUrl: string, dataDir: string) {
