@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { LongFirst } from "./test/support/long-first.ts";
 
 export default defineConfig({
   test: {
@@ -9,6 +10,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Most files wait for other processes most of the time, so two share a small machine well.
     maxWorkers: Math.max(2, availableParallelism() - 1),
+    sequence: { sequencer: LongFirst },
     // How long something takes is no test's matter.
     expect: { poll: { timeout: 10_000 } },
   },

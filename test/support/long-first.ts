@@ -1,0 +1,16 @@
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** What takes longest, first. */
+const LONG = ["/flows/chaos.", "/flows/rolling-", "/flows/", "/engines/"];
+
+/** Long files begin first, so that no worker is left alone with one at the end. */
+export class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
+function rank({ moduleId }: TestSpecification): number {
+  const at = LONG.findIndex((part) => moduleId.includes(part));
+  return at < 0 ? LONG.length : at;
+}
