@@ -6,7 +6,7 @@ import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { jsonLines } from "../../services/orchestrator/engines/docker/json-lines.ts";
-import { instanceOf } from "../../services/orchestrator/engines/docker/machines.ts";
+import { instanceOf, outputFrom } from "../../services/orchestrator/engines/docker/machines.ts";
 import { tarHead } from "../../services/orchestrator/engines/docker/tar-head.ts";
 
 describe("a container's state", () => {
@@ -46,6 +46,17 @@ describe("a container's state", () => {
     expect(instanceOf(name, created)).toMatchObject({ state: "created", ...nothing });
     const renamed = { ...name, after: startedAt.getTime() };
     expect(instanceOf(renamed, state({}))).toMatchObject({ state: "created", ...nothing });
+  });
+
+  it("tells from when on its output is its run's, though the first line may be older than the start", () => {
+    const StartedAt = "2026-11-21T08:34:00.500Z";
+    const again = { FinishedAt: "2026-11-21T08:34:00.100Z" };
+    expect(outputFrom(state({ StartedAt, ...again }))).toEqual(
+      new Date("2026-11-21T08:34:00.300Z"),
+    );
+    const never = { FinishedAt: "0001-01-01T00:00:00Z" };
+    expect(outputFrom(state({ StartedAt, ...never }))).toEqual(new Date(0));
+    expect(outputFrom(state({}))).toEqual(startedAt);
   });
 
   it.each(["running", "paused", "restarting"])("%s is running", (Status) => {

@@ -9,6 +9,7 @@ const ENDED = new Date("2026-11-21T08:00:05.123Z");
 const watched = {
   isEmpty: false,
   containerId: "some",
+  outputFrom: new Date("2026-11-21T07:59:59.750Z"),
   instance: {
     sandboxId: "some",
     generation: 1,
@@ -58,7 +59,7 @@ it("finds the sentence behind what the workload left of its line, though it come
   stream.write(rest.subarray(11));
   await expect.poll(() => ends.see(watched).workloadEndedAt).toEqual(ENDED);
   expect(hints).toEqual(["some"]);
-  expect(asked).toEqual([expect.objectContaining({ since: 1795248000.25, stderr: true })]);
+  expect(asked).toEqual([expect.objectContaining({ since: 1795247999.75, stderr: true })]);
 });
 
 it("begins again where it broke off, and stops where nobody asks any more", async () => {

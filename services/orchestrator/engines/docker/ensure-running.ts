@@ -33,10 +33,10 @@ export async function ensureRunning(
 }
 
 function withWorkloadEnd({ workloads }: DockerContext, machine: Machine): Instance {
-  const { containerId, container, instance } = machine;
+  const { containerId, container, instance, outputFrom } = machine;
   const watch = watchOf(container.Config.Labels);
   if (instance.state !== "running" || watch === undefined) return instance;
-  return workloads.see({ containerId, instance, isEmpty: watch === "none" });
+  return workloads.see({ containerId, instance, outputFrom, isEmpty: watch === "none" });
 }
 
 async function machineFor(

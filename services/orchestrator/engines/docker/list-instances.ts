@@ -1,52 +1,58 @@
 import type { ContainerInfo } from "dockerode";
 import type { Instance } from "../engine.ts";
 import type { DockerContext } from "./context.ts";
-import { inspectMachine, listContainers, nameOf } from "./machines.ts";
+import { inspectMachine, listContainers, type Machine, nameOf } from "./machines.ts";
 import { watchOf } from "./names.ts";
 import type { Watched } from "./workload-ends.ts";
 
 const AT_ONCE = 8;
+
+type Seen = Pick<Machine, "instance" | "outputFrom">;
 
 /**
  * Lists every machine. A container's list entry has no times and no exit code, so each is inspected, once in each
  * state: under one name it starts once and ends once, and what was seen then holds.
  */
 export function createLister(ctx: DockerContext): () => Promise<Instance[]> {
-  let seen = new Map<string, Instance>();
+  let seen = new Map<string, Seen>();
   return async () => {
     const known = seen;
     const containers = await listContainers(ctx);
-    const instances = new Map<string, Instance>();
+    const machines = new Map<string, Seen>();
     for (let i = 0; i < containers.length; i += AT_ONCE) {
       const some = containers.slice(i, i + AT_ONCE);
       await Promise.all(
         some.map(async (entry) => {
-          const instance =
-            known.get(keyOf(entry)) ?? (await inspectMachine(ctx, entry.Id))?.instance;
-          if (instance) instances.set(keyOf(entry), instance);
+          const machine = known.get(keyOf(entry)) ?? (await inspectMachine(ctx, entry.Id));
+          if (machine) machines.set(keyOf(entry), pick(machine));
         }),
       );
     }
-    seen = new Map([...instances].filter(([key]) => key.endsWith(SETTLED)));
-    return withWorkloadEnds(ctx, containers, instances);
+    seen = new Map([...machines].filter(([key]) => key.endsWith(SETTLED)));
+    return withWorkloadEnds(ctx, containers, machines);
   };
 }
 
 function withWorkloadEnds(
   { workloads }: DockerContext,
   containers: readonly ContainerInfo[],
-  instances: ReadonlyMap<string, Instance>,
+  machines: ReadonlyMap<string, Seen>,
 ): Instance[] {
   const watched: Watched[] = [];
   for (const entry of containers) {
-    const instance = instances.get(keyOf(entry));
+    const machine = machines.get(keyOf(entry));
     const watch = watchOf(entry.Labels);
-    if (instance?.state === "running" && watch !== undefined)
-      watched.push({ containerId: entry.Id, instance, isEmpty: watch === "none" });
+    if (machine?.instance.state === "running" && watch !== undefined)
+      watched.push({ containerId: entry.Id, ...machine, isEmpty: watch === "none" });
   }
   workloads.keep(watched);
   const seen = new Map(watched.map((one) => [one.instance, workloads.see(one)]));
-  return [...instances.values()].map((instance) => seen.get(instance) ?? instance);
+  return [...machines.values()].map(({ instance }) => seen.get(instance) ?? instance);
+}
+
+// The rest of an inspection is too much to keep.
+function pick({ instance, outputFrom }: Seen): Seen {
+  return { instance, outputFrom };
 }
 
 const SETTLED = " settled";

@@ -11,6 +11,8 @@ export interface Machine {
   name: MachineName;
   container: ContainerInspectInfo;
   instance: Instance;
+  /** Nothing that the machine wrote in this run is older; what it wrote in earlier runs is. */
+  outputFrom: Date;
 }
 
 /** The log of a machine's sandbox, as its label has it. */
@@ -43,7 +45,14 @@ export async function inspectMachine(
   );
   if (!container) return undefined;
   const name = nameOf(container.Name, container.Config.Labels);
-  return { containerId, name, container, instance: instanceOf(name, container.State) };
+  const { State } = container;
+  return {
+    containerId,
+    name,
+    container,
+    instance: instanceOf(name, State),
+    outputFrom: outputFrom(State),
+  };
 }
 
 /** Containers of this installation, or of one sandbox of it, running or not. */
@@ -69,6 +78,16 @@ export function nameOf(name: string, labels: Record<string, string>): MachineNam
 }
 
 type State = ContainerInspectInfo["State"];
+
+/**
+ * The daemon notes a start only when it has returned, so a machine's first lines may be older than that. The end of the run
+ * before stays noted; between the two lies the making of the new process, so halfway is safely apart from both. Pure.
+ */
+export function outputFrom({ StartedAt, FinishedAt }: State): Date {
+  const before = timeOf(FinishedAt)?.getTime();
+  const started = timeOf(StartedAt)?.getTime() ?? 0;
+  return new Date(before === undefined ? 0 : Math.min(started, (before + started) / 2));
+}
 
 const UP = ["running", "paused", "restarting"];
 const KILLED = 128 + 9;

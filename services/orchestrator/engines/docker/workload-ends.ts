@@ -11,6 +11,8 @@ const TAIL = 200;
 export interface Watched {
   containerId: string;
   instance: Instance;
+  /** See Machine. */
+  outputFrom: Date;
   /** There is no workload: it counts as ended when the machine came up. */
   isEmpty: boolean;
 }
@@ -65,14 +67,14 @@ export class WorkloadEnds {
     return follower;
   }
 
-  async #read({ containerId, instance }: Watched, follower: Follower): Promise<void> {
+  async #read({ containerId, outputFrom }: Watched, follower: Follower): Promise<void> {
     const { signal } = follower.stop;
     const stream = await this.#docker.getContainer(containerId).logs({
       follow: true,
       stdout: false,
       stderr: true,
       timestamps: true,
-      since: (instance.startedAt?.getTime() ?? 0) / 1_000,
+      since: outputFrom.getTime() / 1_000,
       abortSignal: signal,
     });
     const { promise, resolve } = Promise.withResolvers<void>();
