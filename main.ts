@@ -1,7 +1,8 @@
 import { banner } from "./app/banner.ts";
 import { startOneProcess } from "./app/one-process.ts";
 import { readRole } from "./app/roles.ts";
-import { type Config, readConfig } from "./runtime/env.ts";
+import type { Config } from "./runtime/config.ts";
+import { readConfig } from "./runtime/env.ts";
 import { StartupError } from "./runtime/errors.ts";
 import { Lifecycle, onSignals } from "./runtime/lifecycle.ts";
 import { createLogger } from "./runtime/log.ts";

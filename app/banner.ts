@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import type { Config } from "../runtime/env.ts";
+import type { Config } from "../runtime/config.ts";
 import type { BootstrapResult } from "../services/organization/bootstrap.ts";
 import type { ChosenEngine } from "./engine.ts";
 
@@ -28,7 +28,7 @@ export function banner(running: Running): string {
     ["Data", config.dataDir],
     ["Database", config.databaseUrl ? "DATABASE_URL" : "its own PostgreSQL, with the data"],
     ...(rpc ? [["RPC", `${rpc} (Connect, gRPC and gRPC-Web)`]] : []),
-    ...(admin ? [["Admin", `${admin} (/healthz, /readyz)`]] : []),
+    ...(admin ? [["Admin", `${admin} (/healthz, /readyz, /metrics)`]] : []),
     ...keyFacts(running),
   ].map(([name, value]) => `  ${name?.padEnd(10)}${value}`);
   const warning = warningOf(engine);

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type Database, openDatabase } from "../prisma/database.ts";
-import type { Config } from "../runtime/env.ts";
+import type { Config } from "../runtime/config.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
 import type { Metrics } from "../runtime/metrics/metrics.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../runtime/env.ts";
+import type { Config } from "../runtime/config.ts";
 import { readConfig } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";

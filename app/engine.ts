@@ -1,5 +1,5 @@
 import type { Database } from "../prisma/database.ts";
-import type { EngineConfig } from "../runtime/env.ts";
+import type { EngineConfig } from "../runtime/config.ts";
 import { StartupError } from "../runtime/errors.ts";
 import type { Logger } from "../runtime/log.ts";
 import { checkRuntime, probeDocker } from "../services/orchestrator/engines/docker/connect.ts";

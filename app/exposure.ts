@@ -1,7 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { BlockList, isIPv6 } from "node:net";
+import type { RpcConfig } from "../runtime/config.ts";
 import { codeOf } from "../runtime/data-dir.ts";
-import type { RpcConfig } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import type { Logger } from "../runtime/log.ts";
 

@@ -1,5 +1,5 @@
 import { buildApp, type GatewayOptions } from "../gateway/app.ts";
-import type { GatewayConfig } from "../runtime/env.ts";
+import type { GatewayConfig } from "../runtime/config.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import { watchTls } from "../runtime/tls/watched.ts";
 import { listen } from "./listen.ts";

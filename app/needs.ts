@@ -1,4 +1,4 @@
-import type { Config } from "../runtime/env.ts";
+import type { Config } from "../runtime/config.ts";
 import { StartupError } from "../runtime/errors.ts";
 import { provideDatabase } from "./database.ts";
 import type { RoleOptions } from "./roles.ts";

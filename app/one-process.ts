@@ -1,5 +1,5 @@
+import type { Config } from "../runtime/config.ts";
 import { prepareDataDir } from "../runtime/data-dir.ts";
-import type { Config } from "../runtime/env.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
 import { healthPaths, startAdmin } from "./admin.ts";

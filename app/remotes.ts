@@ -4,7 +4,7 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "../proto/gen/grpc/health/v1/health_pb.ts";
-import type { Config } from "../runtime/env.ts";
+import type { Config } from "../runtime/config.ts";
 import { StartupError } from "../runtime/errors.ts";
 import { countClientCalls } from "../runtime/metrics/rpc.ts";
 import { createRemoteTransport } from "../runtime/rpc/client.ts";
@@ -17,14 +17,18 @@ import { provideTls, refusePlain } from "./tls.ts";
 
 type Name = keyof Config["rpc"]["urls"];
 
+/** What tells whether a service can serve. */
+export interface Served {
+  health: Client<typeof Health>;
+  /** The service's full name. */
+  typeName?: string;
+}
+
 /** A service in another process. */
-export interface Remote<S extends DescService> {
+export interface Remote<S extends DescService> extends Served {
   client: Client<S>;
   /** Another service that the same process serves. */
   beside<T extends DescService>(service: T): Client<T>;
-  health: Client<typeof Health>;
-  /** The service's full name. */
-  typeName: string;
 }
 
 const HEALTH_TIMEOUT_MS = 2_000;
@@ -64,12 +68,11 @@ export async function provideRemote<S extends DescService>(
 }
 
 function guardOf(name: Name, { config, log }: RoleOptions): GuardOptions {
-  const most = config.rpc.callsMax;
   const onChange = (open: boolean) => {
     if (open) log.warn(`the ${name} service does not answer: calls to it fail at once`);
     else log.info(`the ${name} service answers again`);
   };
-  return { callsMax: most, streamsMax: most, onChange };
+  return { callsMax: config.rpc.callsMax, onChange };
 }
 
 /** @throws StartupError naming every variable that is missing, or that does without TLS */
@@ -86,9 +89,6 @@ export function requireUrls(config: Config, names: readonly Name[]): void {
 function variableOf(name: Name): string {
   return `${name.toUpperCase()}_URL`;
 }
-
-/** What tells whether a service can serve. */
-export type Served = Pick<Remote<DescService>, "health"> & Partial<Remote<DescService>>;
 
 /** Whether a service answers, and says that it can serve; without its name, whether its process does and is to go on. */
 export async function isServing({ health, typeName = "" }: Served): Promise<boolean> {

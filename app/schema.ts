@@ -2,7 +2,7 @@ import type { Database } from "../prisma/database.ts";
 import { migrate } from "../prisma/migrate.ts";
 import { readMigrationState } from "../prisma/migration-state.ts";
 import { watchSchema } from "../prisma/schema-fit.ts";
-import type { MigrateChoice } from "../runtime/env.ts";
+import type { MigrateChoice } from "../runtime/config.ts";
 import { StartupError } from "../runtime/errors.ts";
 import type { Logger } from "../runtime/log.ts";
 

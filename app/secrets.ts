@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
+import type { Config } from "../runtime/config.ts";
 import { keepSecretFile } from "../runtime/data-dir.ts";
-import type { Config } from "../runtime/env.ts";
 import { StartupError } from "../runtime/errors.ts";
 import { createSecrets, type Secrets } from "../runtime/secrets.ts";
 

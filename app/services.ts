@@ -7,7 +7,7 @@ import { VolumeFileService } from "../proto/gen/orchestrator/v1/volume_file_serv
 import { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { VolumeService } from "../proto/gen/sandbox/v1/volume_service_pb.ts";
-import type { Config } from "../runtime/env.ts";
+import type { Config } from "../runtime/config.ts";
 import type { Lifecycle } from "../runtime/lifecycle.ts";
 import type { Logger } from "../runtime/log.ts";
 import type { Metrics } from "../runtime/metrics/metrics.ts";

@@ -6,7 +6,7 @@ import type { VolumeFileService } from "../proto/gen/orchestrator/v1/volume_file
 import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import type { SandboxService } from "../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import type { VolumeService } from "../proto/gen/sandbox/v1/volume_service_pb.ts";
-import type { RateLimitConfig } from "../runtime/env.ts";
+import type { RateLimitConfig } from "../runtime/config.ts";
 import { Metrics } from "../runtime/metrics/metrics.ts";
 import type { WatchedTls } from "../runtime/tls/watched.ts";
 import { Authenticator } from "./auth.ts";

@@ -1,6 +1,6 @@
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from "pino";
 import pretty from "pino-pretty";
-import type { LogConfig } from "./env.ts";
+import type { LogConfig } from "./config.ts";
 import { tracing } from "./tracing/spans.ts";
 
 export type { Logger };

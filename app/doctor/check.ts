@@ -1,4 +1,4 @@
-import type { Config } from "../../runtime/env.ts";
+import type { Config } from "../../runtime/config.ts";
 import type { Lifecycle } from "../../runtime/lifecycle.ts";
 
 /** What one look found. */

@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
+import type { EngineConfig } from "../../runtime/config.ts";
 import { whyOf } from "../../runtime/data-dir.ts";
-import type { EngineConfig } from "../../runtime/env.ts";
 import { inTime } from "../../runtime/in-time.ts";
 import {
   checkRuntime,

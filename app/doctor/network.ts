@@ -1,8 +1,8 @@
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { Health } from "../../proto/gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../../proto/gen/grpc/reflection/v1/reflection_pb.ts";
+import type { Config } from "../../runtime/config.ts";
 import { whyOf } from "../../runtime/data-dir.ts";
-import type { Config } from "../../runtime/env.ts";
 import { inTime } from "../../runtime/in-time.ts";
 import { createRemoteTransport } from "../../runtime/rpc/client.ts";
 import { readTls } from "../../runtime/tls/certificate.ts";

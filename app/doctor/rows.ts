@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Client } from "pg";
+import type { Config } from "../../runtime/config.ts";
 import { readSecretFile, whyOf } from "../../runtime/data-dir.ts";
-import type { Config } from "../../runtime/env.ts";
 import { createSecrets } from "../../runtime/secrets.ts";
 import { type Check, type Facts, fail, ok, type Subject, skip, warn } from "./check.ts";
 

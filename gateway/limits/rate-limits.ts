@@ -1,5 +1,5 @@
 import type { FastifyBaseLogger, FastifyReply } from "fastify";
-import type { RateLimitConfig } from "../../runtime/env.ts";
+import type { RateLimitConfig } from "../../runtime/config.ts";
 import { rateLimited } from "../errors.ts";
 import type { Buckets } from "./buckets.ts";
 import { MemoryBuckets } from "./memory-buckets.ts";

@@ -175,7 +175,7 @@ function exampleOf(error: PublicError): object {
 const IDEMPOTENCY_CODES = ["idempotency_in_progress", "idempotency_key_reused"] as const;
 
 /** Every error that a route may end in. */
-export function codesOf({ method, operation }: DocumentedRoute): ErrorCode[] {
+function codesOf({ method, operation }: DocumentedRoute): ErrorCode[] {
   const { body, errors, open } = operation;
   // What takes nothing answers so too: to headers that are too large, to what is no HTTP.
   if (open) return ["invalid_request", ...errors, "internal"];

@@ -20,7 +20,7 @@ export interface Annotations extends TSchemaOptions {
 
 /** 2^53 - 1: the largest int64 that JSON numbers carry without rounding. */
 export const INT64_MAX = Number.MAX_SAFE_INTEGER;
-export const INT32_MAX = 2_147_483_647;
+const INT32_MAX = 2_147_483_647;
 
 /** An object in which an unknown field is a fault. */
 export function strict<P extends TProperties>(properties: P, options: TObjectOptions = {}) {

@@ -3,9 +3,9 @@ import { BadRequestSchema, ErrorInfoSchema } from "../../proto/gen/google/rpc/er
 import { type FieldFault, type Reason, ServiceError } from "../errors.ts";
 
 /** `google.rpc.ErrorInfo.domain` of every error of ours. */
-export const ERROR_DOMAIN = "sandgate";
+const ERROR_DOMAIN = "sandgate";
 /** `google.rpc.ErrorInfo.reason` of an error that nobody classified. */
-export const INTERNAL_REASON = "INTERNAL";
+const INTERNAL_REASON = "INTERNAL";
 
 /** The code that clients see which know codes alone. */
 const CODES: Readonly<Record<Reason, Code>> = {

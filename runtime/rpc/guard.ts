@@ -4,10 +4,8 @@ import { Breaker } from "./breaker.ts";
 import { Bulkhead } from "./bulkhead.ts";
 
 export interface GuardOptions {
-  /** Most calls under way at once; 2,000 unless set. */
+  /** Most calls under way at once, and as many streams; 2,000 unless set. */
   callsMax?: number | undefined;
-  /** Most streams open at once; 2,000 unless set. */
-  streamsMax?: number | undefined;
   /** How long a service is doubted before calls to it fail at once, in milliseconds. */
   patienceMs?: number | undefined;
   /** Told when calls begin to fail at once, and when they are made again. */
@@ -44,9 +42,9 @@ const PROBE_MS = 1_000;
  * @param ask the same service without retries; used for signs of life alone
  */
 export function guard(inner: Transport, ask: Transport, options: GuardOptions): Guarded {
-  const { callsMax = MOST, streamsMax = MOST, patienceMs, onChange } = options;
+  const { callsMax = MOST, patienceMs, onChange } = options;
   const breaker = new Breaker({ probe: probeOf(ask), patienceMs, onChange });
-  const [calls, streams] = [new Bulkhead(callsMax), new Bulkhead(streamsMax)];
+  const [calls, streams] = [new Bulkhead(callsMax), new Bulkhead(callsMax)];
   return {
     transport: {
       async unary(...call) {

@@ -12,8 +12,8 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
-import type { TracingConfig } from "../env.ts";
 import { VERSION } from "../version.ts";
+import type { TracingConfig } from "./env.ts";
 import { createSpans } from "./open-telemetry.ts";
 import type { Spans } from "./spans.ts";
 

@@ -1,8 +1,8 @@
-import type { TracingConfig } from "../env.ts";
 import { inTime } from "../in-time.ts";
 import type { Lifecycle } from "../lifecycle.ts";
 import type { Logger } from "../log.ts";
 import { seldom } from "../seldom.ts";
+import type { TracingConfig } from "./env.ts";
 import { setSpans } from "./spans.ts";
 
 /** How long the last spans may take to get out. */

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { COMPILED } from "../support/child.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createDeployment, type Deployment } from "../support/deployment.ts";
 import { getFile, pathHeader, putFile } from "../support/files.ts";
@@ -226,7 +227,8 @@ test.each([
 ])("main.ts %j with %j says in one sentence what it lacks", async (args, env, sentence) => {
   const dataDir = await mkdtemp(join(tmpdir(), "sandgate-roles-"));
   const { PATH = "" } = process.env;
-  const options = { env: { PATH, DATA_DIR: dataDir, SECRETS_KEY: "5a".repeat(32), ...env } };
+  const needed = { PATH, DATA_DIR: dataDir, SECRETS_KEY: "5a".repeat(32) };
+  const options = { env: { ...needed, ...COMPILED, ...env } };
   const failed = await run(process.execPath, ["main.ts", ...args], options).then(
     () => undefined,
     (error: { code: number; stderr: string }) => error,

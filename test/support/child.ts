@@ -21,7 +21,9 @@ export interface ChildOptions {
 const AGAIN_MS = 250;
 
 /** As `npm start` has it: what a role compiles takes most of its start. */
-const NODE_COMPILE_CACHE = join(import.meta.dirname, "../../node_modules/.cache/sandgate");
+export const COMPILED = {
+  NODE_COMPILE_CACHE: join(import.meta.dirname, "../../node_modules/.cache/sandgate"),
+};
 
 /** What runs now; none of it outlives this process. */
 const living = new Set<ChildProcess>();
@@ -60,7 +62,7 @@ export class Child {
     const output = openSync(log, "a", 0o600);
     const { PATH = "", HOME = "" } = process.env;
     const child = spawn(file, args, {
-      env: { PATH, HOME, NODE_COMPILE_CACHE, ...env },
+      env: { PATH, HOME, ...COMPILED, ...env },
       stdio: ["ignore", output, output],
       ...user,
     });

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { EventEmitter } from "node:events";
 import { join } from "node:path";
 import { runCli } from "../../cli/run.ts";
+import { COMPILED } from "./child.ts";
 
 const CLI = join(import.meta.dirname, "../../cli.ts");
 
@@ -31,7 +32,7 @@ export async function callCli(env: Record<string, string>, ...args: string[]): P
 /** The same as a process of its own. */
 export function spawnCli(env: Record<string, string>, ...args: string[]): Promise<Ended> {
   const { PATH = "", HOME = "" } = process.env;
-  const options = { env: { PATH, HOME, ...env }, maxBuffer: 2 ** 26 };
+  const options = { env: { PATH, HOME, ...COMPILED, ...env }, maxBuffer: 2 ** 26 };
   return new Promise((done, failed) => {
     execFile(process.execPath, [CLI, ...args], options, (error, stdout, stderr) => {
       const code = error ? error.code : 0;

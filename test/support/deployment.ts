@@ -5,10 +5,7 @@ import { Child } from "./child.ts";
 import { freePort } from "./ports.ts";
 import type { ServiceName } from "./program.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
-const MAIN = join(ROOT, "main.ts");
-/** As in `npm start`: a role begins in half the time. */
-const NODE_COMPILE_CACHE = join(ROOT, "node_modules/.cache/sandgate");
+const MAIN = join(import.meta.dirname, "../../main.ts");
 
 export interface DeploymentOptions {
   databaseUrl: string;
@@ -167,7 +164,6 @@ function role(
     name,
     command: [process.execPath, ...program],
     env: {
-      NODE_COMPILE_CACHE,
       DATA_DIR: dataDir,
       ENGINE: "simulated",
       LOG_LEVEL: "warn",

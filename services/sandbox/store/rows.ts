@@ -18,7 +18,7 @@ export interface SandboxRow {
   spec: SandboxSpec;
 }
 
-export const columnNames = [
+const columnNames = [
   "id",
   "org_id",
   "name",

@@ -5,7 +5,7 @@ import { canonicalPath, hostVolumePath, machinePathFault, mountPoint } from "./p
 
 export const STAT_VIRTUALIZATIONS = ["strict", "relaxed", "off"] as const;
 export const HOST_PERMISSIONS = ["private", "mirror"] as const;
-export const DISK_FORMATS = ["qcow2", "raw", "vmdk"] as const;
+const DISK_FORMATS = ["qcow2", "raw", "vmdk"] as const;
 
 const flag = (description: string) => optional(Type.Boolean(), { description, default: false });
 

@@ -42,7 +42,7 @@ export const ListQuery = Type.Object({
 });
 export type ListQuery = Static<typeof ListQuery>;
 
-export const LOG_SOURCES = ["stdout", "stderr", "output", "system", "all"] as const;
+const LOG_SOURCES = ["stdout", "stderr", "output", "system", "all"] as const;
 
 export const LogsQuery = Type.Object({
   sources: Type.Optional(

@@ -11,7 +11,7 @@ export const STATUSES = [
   "stopped",
   "failed",
 ] as const;
-export const STATUS_REASONS = ["scheduling", "insufficient_capacity"] as const;
+const STATUS_REASONS = ["scheduling", "insufficient_capacity"] as const;
 
 export const SandboxStatus = words(STATUSES, {
   title: "SandboxStatus",

@@ -2,7 +2,7 @@ import Type, { type Static } from "typebox";
 import { nullable, tagged, words } from "../../../validation/schema.ts";
 import { HOST_PERMISSIONS, STAT_VIRTUALIZATIONS } from "./mounts.ts";
 
-export const SPEC_DISK_FORMATS = ["Qcow2", "Raw", "Vmdk"] as const;
+const SPEC_DISK_FORMATS = ["Qcow2", "Raw", "Vmdk"] as const;
 
 export const MountOptions = Type.Object(
   {

@@ -33,7 +33,7 @@ export const Runtime = Type.Object(
   { title: "Runtime" },
 );
 
-export const SPEC_RLIMIT_RESOURCES = [
+const SPEC_RLIMIT_RESOURCES = [
   "Cpu",
   "Fsize",
   "Data",

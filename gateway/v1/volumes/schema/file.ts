@@ -2,7 +2,7 @@ import Type, { type Static } from "typebox";
 import { int64, nullable, text, words } from "../../../validation/schema.ts";
 import { encodedPathFault } from "../path-header.ts";
 
-export const FILE_KINDS = ["file", "directory"] as const;
+const FILE_KINDS = ["file", "directory"] as const;
 
 const time = (description: string) =>
   nullable(Type.String({ format: "date-time" }), { description });

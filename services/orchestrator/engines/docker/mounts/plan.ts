@@ -43,7 +43,7 @@ interface Planned {
 export type MountFlags = EngineSpec["mounts"][number]["options"];
 
 /** Of the kernel, and made anew at each start; what has content of the sandbox's own has no place there. */
-export const KERNEL = ["/dev", "/proc", "/sys"];
+const KERNEL = ["/dev", "/proc", "/sys"];
 
 /** Whether a path is at or below another. Pure. */
 export function isWithin(path: string, top: string): boolean {
