@@ -39,3 +39,23 @@ export async function peakMib(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, "utf8");
   return Math.round(Number(/^VmHWM:\s+(\d+)/m.exec(status)?.[1] ?? 0) / 1024);
 }
+
+/**
+ * The value that a share of all values is at most; sorts them.
+ * @param share above 0, to 1
+ */
+export function percentile(values: number[], share: number): number {
+  values.sort((a, b) => a - b);
+  return values[Math.max(0, Math.ceil(values.length * share) - 1)] ?? Number.NaN;
+}
+
+/** As `cpuMs`, of a process with its children: those that live, and those that ended and were waited for. */
+export async function familyCpuMs(pid: number): Promise<number> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
+  const living = children.split(" ").filter(Boolean).map(Number);
+  // One that ends meanwhile counts as waited for the next time.
+  const each = await Promise.all(living.map((child) => cpuMs(child).catch(() => 0)));
+  const fields = (await readFile(`/proc/${pid}/stat`, "utf8")).split(") ")[1]?.split(" ") ?? [];
+  const ended = (Number(fields[13]) + Number(fields[14])) * TICK_MS;
+  return (await cpuMs(pid)) + ended + each.reduce((sum, ms) => sum + ms, 0);
+}

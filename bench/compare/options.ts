@@ -1,0 +1,62 @@
+import { parseArgs } from "node:util";
+import { CONTENDERS, type ContenderName } from "./contenders.ts";
+import { ROWS, type RowName } from "./rows.ts";
+
+export interface Options {
+  rows: RowName[];
+  contenders: ContenderName[];
+  /** Of one turn. */
+  seconds: number;
+  rounds: number;
+  /** Of each contender in reads and in creates, in seconds. */
+  warmup: number;
+  connections: number;
+  /** Put the tables into docs/measured.md. */
+  write: boolean;
+}
+
+const USAGE = `npm run bench -- [--rows ${Object.keys(ROWS).join(",")}] [--contenders ${CONTENDERS.join(",")}]
+  [--seconds N] [--rounds N] [--warmup N] [--connections N] [--write]`;
+
+/** @throws Error with the usage where the arguments do not fit */
+export function readOptions(args: readonly string[]): Options {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        rows: { type: "string" },
+        contenders: { type: "string" },
+        seconds: { type: "string", default: "3" },
+        rounds: { type: "string", default: "5" },
+        warmup: { type: "string", default: "15" },
+        connections: { type: "string", default: "32" },
+        write: { type: "boolean", default: false },
+      },
+    });
+    return {
+      rows: some("rows", values.rows, Object.keys(ROWS) as RowName[]),
+      contenders: some("contenders", values.contenders, [...CONTENDERS]),
+      seconds: number("seconds", values.seconds, 0.1, 600),
+      rounds: number("rounds", values.rounds, 1, 100),
+      warmup: number("warmup", values.warmup, 0, 600),
+      connections: number("connections", values.connections, 1, 1_000),
+      write: values.write,
+    };
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : error}\n${USAGE}`);
+  }
+}
+
+function some<T extends string>(name: string, text: string | undefined, all: T[]): T[] {
+  if (text === undefined) return all;
+  const asked = text.split(",");
+  const unknown = asked.find((one) => !all.some((known) => known === one));
+  if (unknown !== undefined) throw new Error(`--${name}: there is no ${unknown}`);
+  return all.filter((known) => asked.includes(known));
+}
+
+function number(name: string, text: string, least: number, most: number): number {
+  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (value >= least && value <= most) return value;
+  throw new Error(`--${name} must be a number from ${least} to ${most}`);
+}

@@ -1,0 +1,40 @@
+// Sandgate beside what a user could write by hand, in turn on one PostgreSQL: requests a second, and CPU of each part.
+// npm run bench -- [--rows …] [--contenders …] [--seconds N] [--rounds N] [--warmup N] [--connections N] [--write]
+import { openArena } from "./compare/arena.ts";
+import { versionOf } from "./compare/database.ts";
+import { type Options, readOptions } from "./compare/options.ts";
+import { machine, write } from "./compare/report.ts";
+import { rowOf } from "./compare/rows.ts";
+import { run } from "./compare/run.ts";
+import { rowTable } from "./compare/table.ts";
+
+const SANDBOXES = 1_000;
+
+// By an exit of its own, which takes the processes that it started with it.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.once(signal, () => process.exit(130));
+
+try {
+  const options = readOptions(process.argv.slice(2));
+  const lines = await bench(options);
+  for (const line of lines) console.log(line);
+  if (options.write) await write(lines);
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
+
+async function bench(options: Options): Promise<string[]> {
+  const arena = await openArena(SANDBOXES);
+  try {
+    const { results, idle } = await run(arena, options, console.error);
+    const { seconds, rounds, warmup, connections } = options;
+    return [
+      `${machine(await versionOf(arena.databaseUrl))}. Medians (least to most) of ${rounds} turns of ${seconds} s each, warmed up for ${warmup} s, over ${connections} connections; ${SANDBOXES} sandboxes.`,
+      "",
+      `At rest, in percent of a core: ${[...idle].map(([name, percent]) => `${name} ${percent.toFixed(1)}`).join(", ")}.`,
+      ...[...results].flatMap(([name, turns]) => ["", ...rowTable(rowOf(name), turns)]),
+    ];
+  } finally {
+    await arena.close();
+  }
+}
