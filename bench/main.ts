@@ -2,11 +2,15 @@
 // npm run bench -- [--rows …] [--contenders …] [--seconds N] [--rounds N] [--warmup N] [--connections N] [--write]
 import { openArena } from "./compare/arena.ts";
 import { versionOf } from "./compare/database.ts";
+import { latency } from "./compare/latency.ts";
 import { type Options, readOptions } from "./compare/options.ts";
+import { pages } from "./compare/pages.ts";
 import { machine, write } from "./compare/report.ts";
 import { rowOf } from "./compare/rows.ts";
 import { run } from "./compare/run.ts";
+import { scale } from "./compare/scale.ts";
 import { rowTable } from "./compare/table.ts";
+import { waits } from "./compare/waits.ts";
 
 const SANDBOXES = 1_000;
 
@@ -24,17 +28,36 @@ try {
 }
 
 async function bench(options: Options): Promise<string[]> {
+  const lines = await inArena(options);
+  if (options.looks.includes("waits")) lines.push("", ...(await waits(options.waits, say)));
+  if (options.looks.includes("pages")) lines.push("", ...(await pages(options, say)));
+  if (options.looks.includes("scale")) lines.push("", ...(await scale(options.running, say)));
+  return lines;
+}
+
+/** What all contenders do in turn. */
+async function inArena(options: Options): Promise<string[]> {
   const arena = await openArena(SANDBOXES);
   try {
-    const { results, idle } = await run(arena, options, console.error);
-    const { seconds, rounds, warmup, connections } = options;
+    const { results, idle } = await run(arena, options, say);
+    const times = options.looks.includes("latency") ? await latency(arena, options, say) : [];
     return [
-      `${machine(await versionOf(arena.databaseUrl))}. Medians (least to most) of ${rounds} turns of ${seconds} s each, warmed up for ${warmup} s, over ${connections} connections; ${SANDBOXES} sandboxes.`,
+      `${machine(await versionOf(arena.databaseUrl))}. Medians (least to most) of ${howOf(options)}; ${SANDBOXES} sandboxes.`,
       "",
       `At rest, in percent of a core: ${[...idle].map(([name, percent]) => `${name} ${percent.toFixed(1)}`).join(", ")}.`,
       ...[...results].flatMap(([name, turns]) => ["", ...rowTable(rowOf(name), turns)]),
+      ...times,
     ];
   } finally {
     await arena.close();
   }
+}
+
+function howOf({ seconds, rounds, warmup, connections }: Options): string {
+  return `${rounds} turns of ${seconds} s each, warmed up for ${warmup} s, over ${connections} connections`;
+}
+
+/** Beside the tables, which alone go to standard output. */
+function say(line: string): void {
+  console.error(line);
 }

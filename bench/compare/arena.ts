@@ -1,17 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { generateApiKey } from "../../runtime/api-key.ts";
-import { DATABASE, startPostgres } from "../../runtime/postgres/server.ts";
-import { Child } from "../../test/support/child.ts";
-import { comeTrue } from "../../test/support/come-true.ts";
-import { createDeployment } from "../../test/support/deployment.ts";
-import { freePort } from "../../test/support/ports.ts";
-import { answers } from "../support/program.ts";
 import type { Running } from "./contenders.ts";
-import { fill, postmasterOf, type Stock } from "./database.ts";
-import { BODY } from "./spec.ts";
+import { fill, type Stock } from "./database.ts";
+import { type Alone, type Ground, openGround, pidOf, ready } from "./ground.ts";
+import { makeOne } from "./make.ts";
 
 /** Every contender, running on one PostgreSQL server and one database. */
 export interface Arena {
@@ -22,79 +14,33 @@ export interface Arena {
   close(): Promise<void>;
 }
 
-/** As `npm start` has it. */
-const NODE_OPTIONS = "--max-semi-space-size=16";
-
 /** @param count sandboxes of the one organization */
 export async function openArena(count: number): Promise<Arena> {
-  const folder = await mkdtemp(join(tmpdir(), "sandgate-bench-"));
-  const dataDir = join(folder, "data");
-  await mkdir(dataDir);
-  const postgres = await startPostgres({
-    folder: join(folder, "postgres"),
-    // One pool each.
-    settings: { max_connections: "120" },
-  });
-  const close = async () => {
-    await postgres.stop();
-    await rm(folder, { recursive: true, force: true });
-  };
+  // So that requests can come from many addresses.
+  const ground = await openGround({ TRUSTED_PROXIES: "127.0.0.1" });
   try {
-    const databaseUrl = postgres.url(DATABASE);
-    const started = await startAll(databaseUrl, dataDir);
-    const stock = await stockUp(started, databaseUrl, count);
-    return {
-      running: started.running,
-      stock,
-      databaseUrl,
-      postmaster: await postmasterOf(join(folder, "postgres")),
-      close: async () => {
-        await started.stop();
-        await close();
-      },
-    };
+    const running = await startAll(ground);
+    const { databaseUrl, postmaster, close } = ground;
+    const stock = await stockUp(ground, running.one.port, count);
+    return { running, stock, databaseUrl, postmaster, close };
   } catch (error) {
-    await close();
+    await ground.close();
     throw error;
   }
 }
 
-type Started = Awaited<ReturnType<typeof startAll>>;
-
-async function startAll(databaseUrl: string, dataDir: string) {
-  const [apiKey, serviceToken] = [generateApiKey(), randomBytes(32).toString("hex")];
-  const env = {
-    NODE_OPTIONS,
-    DATABASE_URL: databaseUrl,
-    DATA_DIR: dataDir,
-    SECRETS_KEY: randomBytes(32).toString("hex"),
-    SERVICE_TOKEN: serviceToken,
-    BOOTSTRAP_API_KEY: apiKey,
-    ENGINE: "simulated",
-    LOG_LEVEL: "error",
-    RATE_LIMIT_PER_SEC: "0",
-    // So that requests can come from many addresses.
-    TRUSTED_PROXIES: "127.0.0.1",
-  };
-  const alone = async (name: string, ...program: string[]) => {
-    const port = await freePort();
-    const command = [process.execPath, ...program];
-    const log = join(dataDir, `${name}.log`);
-    const child = new Child({ name, command, env: { ...env, PORT: String(port) }, log });
-    return { child, port };
-  };
-  const one = await alone("one", "main.ts");
-  const pg = await alone("pg", "bench/contenders/main.ts", "pg");
-  const prisma = await alone("prisma", "bench/contenders/main.ts", "prisma");
-  const roles = await createDeployment({ databaseUrl, dataDir, env });
+async function startAll(ground: Ground): Promise<Running> {
+  const one = await ground.alone("one", "main.ts");
+  const pg = await startMonolith(ground, "pg");
+  const prisma = await startMonolith(ground, "prisma");
+  const roles = await ground.roles();
   // The schema is made by one of them alone.
   one.child.start();
-  await comeTrue(() => answers(`http://127.0.0.1:${one.port}/readyz`));
-  const others = [pg.child, prisma.child, ...roles.all];
-  for (const child of others) child.start();
-  await comeTrue(() => roles.isReady());
-  const at = ({ child, port }: typeof one) => ({ pid: pidOf(child), port });
-  const running: Running = {
+  await ready(one.isReady);
+  for (const child of roles.all) child.start();
+  await ready(roles.isReady);
+  const at = ({ child, port }: Alone) => ({ pid: pidOf(child), port });
+  return {
     one: at(one),
     pg: at(pg),
     prisma: at(prisma),
@@ -106,25 +52,18 @@ async function startAll(databaseUrl: string, dataDir: string) {
       rpcPort: Number(roles.rpc.sandbox.split(":")[1]),
     },
   };
-  const stop = async () => {
-    await Promise.all([one.child, ...others].map((child) => child.stop()));
-  };
-  return { running, apiKey, serviceToken, stop };
 }
 
-async function stockUp(
-  { running, apiKey, serviceToken }: Started,
-  databaseUrl: string,
-  count: number,
-): Promise<Stock> {
-  const request = {
-    method: "POST",
-    headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
-    body: JSON.stringify(BODY),
-  };
-  const answer = await fetch(`http://127.0.0.1:${running.one.port}/v1/sandboxes`, request);
-  const made = (await answer.json()) as { id: string; org_id: string };
-  if (!answer.ok) throw new Error(JSON.stringify(made));
+/** It takes requests at once, and looks at the database with the first. */
+export async function startMonolith(ground: Ground, name: "pg" | "prisma"): Promise<Alone> {
+  const monolith = await ground.alone(name, "bench/contenders/main.ts", name);
+  monolith.child.start();
+  return monolith;
+}
+
+export async function stockUp(ground: Ground, port: number, count: number): Promise<Stock> {
+  const { apiKey, serviceToken, databaseUrl } = ground;
+  const made = await makeOne(port, apiKey);
   return {
     apiKey,
     wrongKey: generateApiKey(),
@@ -133,9 +72,4 @@ async function stockUp(
     orgId: made.org_id,
     ...(await fill(databaseUrl, made.id, count)),
   };
-}
-
-function pidOf({ pid, name }: Child): number {
-  if (pid === undefined) throw new Error(`${name} does not run`);
-  return pid;
 }

@@ -2,8 +2,13 @@ import { parseArgs } from "node:util";
 import { CONTENDERS, type ContenderName } from "./contenders.ts";
 import { ROWS, type RowName } from "./rows.ts";
 
+/** What is measured beside requests a second. */
+const LOOKS = ["latency", "waits", "pages", "scale"] as const;
+export type LookName = (typeof LOOKS)[number];
+
 export interface Options {
   rows: RowName[];
+  looks: LookName[];
   contenders: ContenderName[];
   /** Of one turn. */
   seconds: number;
@@ -11,12 +16,15 @@ export interface Options {
   /** Of each contender in reads and in creates, in seconds. */
   warmup: number;
   connections: number;
+  /** Waits held at once, and sandboxes that run. */
+  waits: number;
+  running: number;
   /** Put the tables into docs/measured.md. */
   write: boolean;
 }
 
-const USAGE = `npm run bench -- [--rows ${Object.keys(ROWS).join(",")}] [--contenders ${CONTENDERS.join(",")}]
-  [--seconds N] [--rounds N] [--warmup N] [--connections N] [--write]`;
+const USAGE = `npm run bench -- [--rows ${[...Object.keys(ROWS), ...LOOKS].join(",")}] [--contenders ${CONTENDERS.join(",")}]
+  [--seconds N] [--rounds N] [--warmup N] [--connections N] [--waits N] [--running N] [--write]`;
 
 /** @throws Error with the usage where the arguments do not fit */
 export function readOptions(args: readonly string[]): Options {
@@ -30,16 +38,23 @@ export function readOptions(args: readonly string[]): Options {
         rounds: { type: "string", default: "5" },
         warmup: { type: "string", default: "15" },
         connections: { type: "string", default: "32" },
+        waits: { type: "string", default: "10000" },
+        running: { type: "string", default: "2000" },
         write: { type: "boolean", default: false },
       },
     });
+    const rowNames = Object.keys(ROWS) as RowName[];
+    const rows = some("rows", values.rows, [...rowNames, ...LOOKS]);
     return {
-      rows: some("rows", values.rows, Object.keys(ROWS) as RowName[]),
+      rows: rowNames.filter((name) => rows.includes(name)),
+      looks: LOOKS.filter((name) => rows.includes(name)),
       contenders: some("contenders", values.contenders, [...CONTENDERS]),
       seconds: number("seconds", values.seconds, 0.1, 600),
       rounds: number("rounds", values.rounds, 1, 100),
       warmup: number("warmup", values.warmup, 0, 600),
       connections: number("connections", values.connections, 1, 1_000),
+      waits: number("waits", values.waits, 1, 15_000),
+      running: number("running", values.running, 1, 10_000),
       write: values.write,
     };
   } catch (error) {
