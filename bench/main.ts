@@ -31,7 +31,7 @@ async function bench(options: Options): Promise<string[]> {
   const lines = await inArena(options);
   if (options.looks.includes("waits")) lines.push("", ...(await waits(options.waits, say)));
   if (options.looks.includes("pages")) lines.push("", ...(await pages(options, say)));
-  if (options.looks.includes("scale")) lines.push("", ...(await scale(options.running, say)));
+  if (options.looks.includes("scale")) lines.push("", ...(await scale(options, say)));
   return lines;
 }
 
@@ -40,7 +40,9 @@ async function inArena(options: Options): Promise<string[]> {
   const arena = await openArena(SANDBOXES);
   try {
     const { results, idle } = await run(arena, options, say);
-    const times = options.looks.includes("latency") ? await latency(arena, options, say) : [];
+    const times = options.looks.includes("latency")
+      ? await latency(arena, options, results, say)
+      : [];
     return [
       `${machine(await versionOf(arena.databaseUrl))}. Medians (least to most) of ${howOf(options)}; ${SANDBOXES} sandboxes.`,
       "",

@@ -9,18 +9,25 @@ import {
   TITLES,
 } from "./contenders.ts";
 import type { Options } from "./options.ts";
-import { type Row, type RowName, rowOf } from "./rows.ts";
+import { type RowName, rowOf } from "./rows.ts";
+import type { Results } from "./run.ts";
 import { type Load, type Turn, takeTurn } from "./turn.ts";
 
 /** The kinds of work whose times are looked at. */
 const WORK: RowName[] = ["get", "list"];
 const ASKED: ContenderName[] = ["one", "separate", "pg", "prisma"];
 const GOAL = 1.2;
-/** Short turns have few times beyond the 99th percentile. */
-const LEAST_SECONDS = 3;
 
-/** Times of answers at a steady rate: half of what the plain monolith can do at most, and half of what each can do itself. */
-export async function latency(arena: Arena, options: Options, say: (line: string) => void) {
+/**
+ * Times of answers at a steady rate: half of what the plain monolith can do at most, and half of what each can do itself.
+ * @param results what each can do, where that was measured
+ */
+export async function latency(
+  arena: Arena,
+  options: Options,
+  results: Results,
+  say: (line: string) => void,
+) {
   const { running, stock, postmaster } = arena;
   const asked = contendersOf(running, stock).filter(
     ({ name }) => ASKED.includes(name) && (name === BASELINE || options.contenders.includes(name)),
@@ -30,34 +37,35 @@ export async function latency(arena: Arena, options: Options, say: (line: string
   try {
     for (const name of WORK) {
       say(`times of ${rowOf(name).title}`);
-      lines.push("", ...(await tableOf(rowOf(name))));
+      lines.push("", ...(await tableOf(name)));
     }
     return lines;
   } finally {
     generator.stop();
   }
 
-  async function tableOf(row: Row): Promise<string[]> {
-    const { connections, rounds } = options;
-    const seconds = Math.min(options.seconds, LEAST_SECONDS);
+  async function tableOf(name: RowName): Promise<string[]> {
+    const row = rowOf(name);
+    const { connections, rounds, seconds } = options;
     const turn = (contender: Contender, load: Omit<Load, "connections">) =>
       takeTurn(generator, contender, row, postmaster, { connections, ...load });
     const peaks = new Map<ContenderName, number>();
     for (const contender of asked) {
-      await turn(contender, { seconds: options.warmup / 3 || 0.1 });
-      peaks.set(contender.name, (await turn(contender, { seconds })).perSecond);
+      const known = results.get(name)?.get(contender.name);
+      if (!known) await turn(contender, { seconds: options.warmup || 0.1 });
+      const turns = known ?? [await turn(contender, { seconds })];
+      peaks.set(contender.name, median(turns.map(({ perSecond }) => perSecond)));
     }
     const common = (peaks.get(BASELINE) ?? Number.NaN) / 2;
     const taken = asked.map((contender) => {
       const own = (peaks.get(contender.name) ?? Number.NaN) / 2;
       return { contender, own, atCommon: [] as Turn[], atOwn: [] as Turn[] };
     });
-    for (let round = 0; round < rounds; round += 1)
+    for (let round = 0; round < rounds / 2; round += 1)
       for (const { contender, own, atCommon, atOwn } of taken) {
-        atOwn.push(await turn(contender, { seconds: options.seconds, rate: own }));
+        atOwn.push(await turn(contender, { seconds, rate: own }));
         // What cannot keep pace would only show how long it was asked.
-        if (common < own * 1.8)
-          atCommon.push(await turn(contender, { seconds: options.seconds, rate: common }));
+        if (common < own * 1.8) atCommon.push(await turn(contender, { seconds, rate: common }));
       }
     const base = taken.find(({ contender }) => contender.name === BASELINE);
     const basis = base ? p99(base.atCommon) : Number.NaN;

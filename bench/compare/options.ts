@@ -19,12 +19,16 @@ export interface Options {
   /** Waits held at once, and sandboxes that run. */
   waits: number;
   running: number;
+  /** Sandboxes in the database where there are many: of pages, and of what grows. */
+  pageRows: number;
+  scaleRows: number;
   /** Put the tables into docs/measured.md. */
   write: boolean;
 }
 
 const USAGE = `npm run bench -- [--rows ${[...Object.keys(ROWS), ...LOOKS].join(",")}] [--contenders ${CONTENDERS.join(",")}]
-  [--seconds N] [--rounds N] [--warmup N] [--connections N] [--waits N] [--running N] [--write]`;
+  [--seconds N] [--rounds N] [--warmup N] [--connections N] [--waits N] [--running N]
+  [--page-rows N] [--scale-rows N] [--write]`;
 
 /** @throws Error with the usage where the arguments do not fit */
 export function readOptions(args: readonly string[]): Options {
@@ -34,12 +38,14 @@ export function readOptions(args: readonly string[]): Options {
       options: {
         rows: { type: "string" },
         contenders: { type: "string" },
-        seconds: { type: "string", default: "3" },
+        seconds: { type: "string", default: "2" },
         rounds: { type: "string", default: "5" },
         warmup: { type: "string", default: "15" },
         connections: { type: "string", default: "32" },
         waits: { type: "string", default: "10000" },
         running: { type: "string", default: "2000" },
+        "page-rows": { type: "string", default: "1000000" },
+        "scale-rows": { type: "string", default: "100000" },
         write: { type: "boolean", default: false },
       },
     });
@@ -55,6 +61,8 @@ export function readOptions(args: readonly string[]): Options {
       connections: number("connections", values.connections, 1, 1_000),
       waits: number("waits", values.waits, 1, 15_000),
       running: number("running", values.running, 1, 10_000),
+      pageRows: number("page-rows", values["page-rows"], 100, 10_000_000),
+      scaleRows: number("scale-rows", values["scale-rows"], 100, 10_000_000),
       write: values.write,
     };
   } catch (error) {

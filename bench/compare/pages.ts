@@ -12,7 +12,7 @@ import type { Options } from "./options.ts";
 import { ROWS, type Row, restTarget } from "./rows.ts";
 import { type Turn, takeTurn } from "./turn.ts";
 
-const SIZES = [1_000, 1_000_000];
+const FEW = 1_000;
 const PLACES = ["first", "middle", "last"] as const;
 const PAGE = 20;
 const GOAL = 1.2;
@@ -27,7 +27,7 @@ export async function pages(options: Options, say: (line: string) => void): Prom
     await ready(one.isReady);
     const pg = await startMonolith(ground, "pg");
     const lines: string[] = [];
-    for (const size of SIZES) {
+    for (const size of [FEW, options.pageRows]) {
       say(`pages of ${size} sandboxes`);
       const stock = await stockUp(ground, one.port, size);
       const contenders: Contender[] = [["one", one] as const, ["pg", pg] as const].map(
@@ -63,7 +63,7 @@ export async function pages(options: Options, say: (line: string) => void): Prom
       takeTurn(generator, contender, row, ground.postmaster, { seconds: forSeconds, connections });
     for (const row of rows) await turn(row, warmup / 6 || 0.1);
     const turns: Turn[][] = rows.map(() => []);
-    for (let round = 0; round < rounds; round += 1)
+    for (let round = 0; round < rounds / 2; round += 1)
       for (const [at, row] of rows.entries()) turns[at]?.push(await turn(row, seconds));
     return turns;
   }

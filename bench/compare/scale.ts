@@ -5,8 +5,9 @@ import { stockUp } from "./arena.ts";
 import { type Alone, type Ground, openGround, pidOf, ready } from "./ground.ts";
 import { makeOne, many } from "./make.ts";
 import { rssMib } from "./memory.ts";
+import type { Options } from "./options.ts";
 
-const SIZES = [1_000, 100_000];
+const FEW = 1_000;
 const STARTED_AT_ONCE = 32;
 /** The first seconds of a process are no rest yet. */
 const SETTLE_MS = 5_000;
@@ -25,13 +26,13 @@ interface Rest {
   rowsRead: number;
 }
 
-/**
- * How start-up and rest grow with what is in the database, one process on the simulated engine.
- * @param running sandboxes that run in the end
- */
-export async function scale(running: number, say: (line: string) => void): Promise<string[]> {
+/** How start-up and rest grow with what is in the database, one process on the simulated engine. */
+export async function scale(
+  { running, scaleRows }: Pick<Options, "running" | "scaleRows">,
+  say: (line: string) => void,
+): Promise<string[]> {
   const lines: string[] = [];
-  for (const size of SIZES) {
+  for (const size of [FEW, scaleRows]) {
     say(`${size} sandboxes in the database`);
     lines.push(...(await linesOf(size, running)));
   }
