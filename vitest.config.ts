@@ -8,8 +8,8 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 120_000,
-    // Most files wait for other processes most of the time, so two share a small machine well.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Most files wait for other processes most of the time, so three share a small machine well.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     sequence: { sequencer: LongFirst },
     // How long something takes is no test's matter.
     expect: { poll: { timeout: 10_000 } },

@@ -45,6 +45,8 @@ export interface Operation<
   media: "application/json" | "text/event-stream" | "application/octet-stream";
   response: R;
   example: Static<R>;
+  /** The JSON of an answer, where it can be had for less than by `JSON.stringify`; the same text. */
+  text: ((answer: Static<R>) => string) | undefined;
   /** Of a success, beside those of every operation. */
   responseHeaders: readonly HeaderName[];
   /** Other successes. */
@@ -64,6 +66,7 @@ type Optional =
   | "headers"
   | "body"
   | "media"
+  | "text"
   | "responseHeaders"
   | "variants"
   | "errors"
@@ -83,7 +86,7 @@ export function operation<
 ): Operation<P, Q, B, R, H> {
   // Where P, Q or H is not given it is None, which has no fields.
   const none = Type.Object({}) as unknown as P & Q & H;
-  const asked = { params: none, query: none, headers: none, body: undefined };
+  const asked = { params: none, query: none, headers: none, body: undefined, text: undefined };
   const answered = { media: "application/json", responseHeaders: [], variants: [] } as const;
   return { ...asked, ...answered, errors: [], refusals: [], open: false, ...given };
 }

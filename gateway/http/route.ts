@@ -7,7 +7,7 @@ import type {
 } from "fastify";
 import type { Static, TObject, TSchema } from "typebox";
 import type { Caller } from "../../runtime/caller.ts";
-import { ignoreBodies } from "./body.ts";
+import { ignoreBodies, JSON_TYPE } from "./body.ts";
 import { answerEarly } from "./early-answer.ts";
 import { askForBody } from "./expectations.ts";
 import { hangUpOf } from "./hang-up.ts";
@@ -63,7 +63,10 @@ export function route<
       const caller = callerOf(request, asked, idempotencyKey);
       const replayed = () => void reply.header("idempotent-replayed", "true");
       const signal = hangUpOf(reply);
-      return keys.hold(caller, () => handle({ ...asked, caller, replayed, signal }));
+      const answer = await keys.hold(caller, () => handle({ ...asked, caller, replayed, signal }));
+      if (!operation.text) return answer;
+      reply.type(JSON_TYPE);
+      return operation.text(answer);
     },
   };
 }

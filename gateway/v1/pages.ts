@@ -34,3 +34,9 @@ export function publicPage<T>(data: T[], nextPageToken: string | undefined) {
     next_cursor: nextPageToken ?? null,
   } satisfies Static<ReturnType<typeof pageOf>>;
 }
+
+/** The JSON of a page, given that of its items. */
+export function pageText<T>(itemText: (item: T) => string) {
+  return ({ data, ...rest }: ReturnType<typeof publicPage<T>>): string =>
+    `{"data":[${data.map(itemText).join(",")}],${JSON.stringify(rest).slice(1)}`;
+}

@@ -4,6 +4,7 @@ import * as pb from "../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import * as rpc from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { SandboxSpecSchema } from "../../proto/gen/sandbox/v1/spec_pb.ts";
 import { invalidRequest } from "../../runtime/errors.ts";
+import { derived } from "../../runtime/interned.ts";
 import { given } from "../../runtime/rpc/given.ts";
 import type { Watched } from "./changes.ts";
 import { inOrder } from "./domain/canonical-spec.ts";
@@ -12,6 +13,7 @@ import type { Answered } from "./domain/idempotency.ts";
 import type { ListSandboxes } from "./domain/list-sandboxes.ts";
 import type { Observation } from "./domain/report.ts";
 import { type Lease, type Sandbox, type SandboxKey, STATUSES } from "./domain/sandbox.ts";
+import type { SandboxSpec } from "./domain/spec.ts";
 import { enumCodec } from "./messages/enums.ts";
 import { sealedFromMessage, specFromMessage, specToMessage } from "./messages/spec.ts";
 
@@ -28,6 +30,10 @@ const endCause = enumCodec(rpc.RunEndCause, [
   "stop_failed",
 ]);
 
+const specMessage = derived((spec: SandboxSpec) =>
+  create(SandboxSpecSchema, specToMessage(inOrder(spec))),
+);
+
 export function sandboxToMessage(sandbox: Sandbox): pb.Sandbox {
   const { statusReason: reason, startedAt, stoppedAt } = sandbox;
   return create(pb.SandboxSchema, {
@@ -42,7 +48,7 @@ export function sandboxToMessage(sandbox: Sandbox): pb.Sandbox {
     ...given("startedAt", startedAt && timestampFromDate(startedAt)),
     ...given("stoppedAt", stoppedAt && timestampFromDate(stoppedAt)),
     ...given("lastFailureMessage", sandbox.lastFailureMessage),
-    spec: specToMessage(inOrder(sandbox.spec)),
+    spec: specMessage(sandbox.spec),
     generation: sandbox.generation,
   });
 }

@@ -1,5 +1,6 @@
 import Type, { type TObject } from "typebox";
 import { operation } from "../../http/operation.ts";
+import { pageText } from "../pages.ts";
 import {
   exampleCreated,
   exampleLogs,
@@ -19,6 +20,7 @@ import {
   StartQuery,
 } from "./schema/queries.ts";
 import { Message, Sandbox, SandboxPage } from "./schema/sandbox.ts";
+import { sandboxText } from "./translate/sandbox.ts";
 
 const CREATE_LIMIT = 32 * 1024 * 1024;
 
@@ -38,6 +40,7 @@ export const createSandbox = operation({
   query: CreateQuery,
   body: { schema: CreateSandboxRequest, limit: CREATE_LIMIT, example: exampleRequest },
   response: Sandbox,
+  text: sandboxText,
   example: exampleCreated,
   errors: [
     "invalid_sandbox_config",
@@ -57,6 +60,7 @@ export const listSandboxes = operation({
   description: "Newest first, a page at a time.",
   query: ListQuery,
   response: SandboxPage,
+  text: pageText(sandboxText),
   example: { data: [exampleSandbox], has_more: false, next_cursor: null },
 });
 
@@ -68,6 +72,7 @@ export const updateSandbox = operation({
   params: SandboxIdParams,
   body: { schema: UpdateSandboxRequest, example: { name: "build-43" } },
   response: Sandbox,
+  text: sandboxText,
   example: { ...exampleSandbox, name: "build-43" },
   errors: ["sandbox_not_found", "name_already_exists"],
 });
@@ -99,6 +104,7 @@ function byKey<P extends TObject>(params: P, suffix: string, how: string) {
       description: "The sandbox as it is now.",
       params,
       response: Sandbox,
+      text: sandboxText,
       example: exampleSandbox,
       errors: ["sandbox_not_found"],
     }),
@@ -122,6 +128,7 @@ function byKey<P extends TObject>(params: P, suffix: string, how: string) {
       query: StartQuery,
       body: noBody,
       response: Sandbox,
+      text: sandboxText,
       example: exampleStarting,
       errors: [
         "invalid_sandbox_config",
@@ -140,6 +147,7 @@ function byKey<P extends TObject>(params: P, suffix: string, how: string) {
       params,
       body: noBody,
       response: Sandbox,
+      text: sandboxText,
       example: exampleStopping,
       errors: ["sandbox_not_found", "invalid_state_transition", "orchestrator_unreachable"],
     }),

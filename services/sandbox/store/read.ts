@@ -1,22 +1,8 @@
 import type { Database } from "../../../prisma/database.ts";
 import { Conditions, type Placed, slice, toUs } from "../../../prisma/pages.ts";
 import type { PagePoint, Slice } from "../../../runtime/pages.ts";
-import type { Sandbox, SandboxKey, Status } from "../domain/sandbox.ts";
-import { keyCondition, keyValue } from "./fragments.ts";
+import type { Sandbox, Status } from "../domain/sandbox.ts";
 import { columns, type SandboxRow, toSandbox } from "./rows.ts";
-
-export async function findSandbox(
-  database: Database,
-  orgId: string,
-  key: SandboxKey,
-): Promise<Sandbox | undefined> {
-  const [row] = await database.query<SandboxRow>(
-    `SELECT ${columns("s")} FROM sandbox.sandboxes s WHERE ${keyCondition(key)}`,
-    orgId,
-    keyValue(key),
-  );
-  return row && toSandbox(row);
-}
 
 export interface PageQuery {
   orgId: string;

@@ -5,7 +5,7 @@ import { pathHeader } from "../../support/files.ts";
 import { image } from "../../support/program.ts";
 import type { Send } from "./calls.ts";
 
-const PAUSE_MS = 100;
+const PAUSE_MS = 250;
 const FILE_BYTES = 512 * 1024;
 
 /** What clients do until they are told to stop, and what went wrong of it. */

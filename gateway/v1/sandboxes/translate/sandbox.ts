@@ -1,5 +1,6 @@
 import type { Sandbox } from "../../../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import type { SandboxSpec } from "../../../../proto/gen/sandbox/v1/spec_pb.ts";
+import { derived } from "../../../../runtime/interned.ts";
 import { nameOf, toTime } from "../../values.ts";
 import type { Sandbox as PublicSandbox } from "../schema/sandbox.ts";
 import type { SandboxSpec as PublicSpec } from "../schema/spec.ts";
@@ -31,7 +32,7 @@ export function publicSandbox(sandbox: Sandbox): PublicSandbox {
   };
 }
 
-function publicSpec(spec: SandboxSpec): PublicSpec {
+const publicSpec = derived((spec: SandboxSpec): PublicSpec => {
   return {
     image: spec.image,
     resources: publicResources(spec.resources),
@@ -43,4 +44,11 @@ function publicSpec(spec: SandboxSpec): PublicSpec {
     mounts: spec.mounts.map(publicMount),
     network: publicNetwork(spec.network),
   };
+});
+
+const specText = derived((spec: PublicSpec) => JSON.stringify(spec));
+
+/** Its JSON. In one process the text of a spec is made once for all its sandboxes. */
+export function sandboxText({ spec, ...rest }: PublicSandbox): string {
+  return `${JSON.stringify(rest).slice(0, -1)},"spec":${specText(spec)}}`;
 }

@@ -61,6 +61,11 @@ export class HostProcess {
   async isHeldBy(gate: Buffer): Promise<boolean> {
     const blocked = /^SigBlk:\s*([0-9a-f]+)$/m.exec((await this.read("status")).toString())?.[1];
     if (blocked === undefined || (BigInt(`0x${blocked}`) & SIGURG) === 0n) return false;
+    return this.runs(gate);
+  }
+
+  /** Whether this is its program. @throws Error where it has ended */
+  async runs(gate: Buffer): Promise<boolean> {
     // No more than that: a sandbox's own program may be of any size.
     const file = await open(this.#path("exe"));
     try {

@@ -71,9 +71,19 @@ async function pass(
     await mountVolumes(ctx, machine, first, allocation);
     // Still the same one: then its number is its own.
     if (await first.isHeldBy(gate)) process.kill(first.pid, "SIGUSR1");
+    // So that who looks next does not find it at its gate.
+    await becomes(() => hasLeft(first, gate), HELD_MS);
   } finally {
     await first.close();
   }
+}
+
+// One that has ended has left it, too.
+function hasLeft(first: HostProcess, gate: Buffer): Promise<boolean> {
+  return first.runs(gate).then(
+    (isGate) => !isGate,
+    () => true,
+  );
 }
 
 async function enforce(
