@@ -1,7 +1,6 @@
 // Sandgate beside what a user could write by hand, in turn on one PostgreSQL: requests a second, and CPU of each part.
 // npm run bench -- [--rows …] [--contenders …] [--seconds N] [--rounds N] [--warmup N] [--connections N] [--write]
 import { openArena } from "./compare/arena.ts";
-import { versionOf } from "./compare/database.ts";
 import { latency } from "./compare/latency.ts";
 import { type Options, readOptions } from "./compare/options.ts";
 import { pages } from "./compare/pages.ts";
@@ -28,10 +27,13 @@ try {
 }
 
 async function bench(options: Options): Promise<string[]> {
-  const lines = await inArena(options);
-  if (options.looks.includes("waits")) lines.push("", ...(await waits(options.waits, say)));
-  if (options.looks.includes("pages")) lines.push("", ...(await pages(options, say)));
-  if (options.looks.includes("scale")) lines.push("", ...(await scale(options, say)));
+  const { rows, looks } = options;
+  const together = rows.length > 0 || looks.includes("latency");
+  const lines = [`${await machine()}, ${howOf(options)}.`];
+  if (together) lines.push("", ...(await inArena(options)));
+  if (looks.includes("waits")) lines.push("", ...(await waits(options.waits, say)));
+  if (looks.includes("pages")) lines.push("", ...(await pages(options, say)));
+  if (looks.includes("scale")) lines.push("", ...(await scale(options, say)));
   return lines;
 }
 
@@ -44,8 +46,6 @@ async function inArena(options: Options): Promise<string[]> {
       ? await latency(arena, options, results, say)
       : [];
     return [
-      `${machine(await versionOf(arena.databaseUrl))}. Medians (least to most) of ${howOf(options)}; ${SANDBOXES} sandboxes.`,
-      "",
       `At rest, in percent of a core: ${[...idle].map(([name, percent]) => `${name} ${percent.toFixed(1)}`).join(", ")}.`,
       ...[...results].flatMap(([name, turns]) => ["", ...rowTable(rowOf(name), turns)]),
       ...times,
@@ -56,7 +56,7 @@ async function inArena(options: Options): Promise<string[]> {
 }
 
 function howOf({ seconds, rounds, warmup, connections }: Options): string {
-  return `${rounds} turns of ${seconds} s each, warmed up for ${warmup} s, over ${connections} connections`;
+  return `${connections} connections, ${SANDBOXES} sandboxes, medians (least to most) of ${rounds} turns of ${seconds} s behind a warm-up of ${warmup} s`;
 }
 
 /** Beside the tables, which alone go to standard output. */

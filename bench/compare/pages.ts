@@ -61,7 +61,7 @@ export async function pages(options: Options, say: (line: string) => void): Prom
     const { connections, seconds, rounds, warmup } = options;
     const turn = (row: Row, forSeconds: number) =>
       takeTurn(generator, contender, row, ground.postmaster, { seconds: forSeconds, connections });
-    for (const row of rows) await turn(row, warmup / 6 || 0.1);
+    for (const row of rows) await turn(row, warmup / 3 || 0.1);
     const turns: Turn[][] = rows.map(() => []);
     for (let round = 0; round < rounds / 2; round += 1)
       for (const [at, row] of rows.entries()) turns[at]?.push(await turn(row, seconds));

@@ -2,16 +2,20 @@ import { execFileSync } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import { join } from "node:path";
+import { versionOf } from "./database.ts";
+import { openGround } from "./ground.ts";
 
 const FILE = join(import.meta.dirname, "../../docs/measured.md");
 const BEGIN = "<!-- npm run bench begins -->";
 const END = "<!-- npm run bench ends -->";
 
 /** On what it was measured, and when. */
-export function machine(postgres: string): string {
+export async function machine(): Promise<string> {
   const all = cpus();
   const date = new Date().toISOString().slice(0, 10);
   const commit = execFileSync("git", ["rev-parse", "--short", "HEAD"], { encoding: "utf8" }).trim();
+  const ground = await openGround();
+  const postgres = await versionOf(ground.databaseUrl).finally(ground.close);
   return `${date}, ${all.length} cores of ${all[0]?.model.trim()}, Node ${process.versions.node}, PostgreSQL ${postgres}, commit ${commit}`;
 }
 
