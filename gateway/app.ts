@@ -33,6 +33,7 @@ import { billingRoutes } from "./v1/billing/routes.ts";
 import { eventRoutes } from "./v1/events/routes.ts";
 import { organizationRoutes } from "./v1/organization/routes.ts";
 import { logsRoute } from "./v1/sandboxes/logs.ts";
+import { SandboxReads } from "./v1/sandboxes/reads.ts";
 import { sandboxRoutes } from "./v1/sandboxes/routes.ts";
 import { fileRoutes } from "./v1/volumes/file-routes.ts";
 import { volumeRoutes } from "./v1/volumes/routes.ts";
@@ -157,6 +158,7 @@ export function buildApp(options: GatewayOptions): FastifyInstance {
   const routes = [
     ...sandboxRoutes({
       sandboxes: clients.sandboxes,
+      reads: new SandboxReads(clients.sandboxes, rpcTimeoutMs),
       organizations: clients.organizations,
       waits,
       log,

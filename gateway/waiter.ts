@@ -12,6 +12,7 @@ export class Waiter {
   /** @param budgetMs 0: over from the start */
   constructor(budgetMs: number, signal: AbortSignal) {
     this.#signal = signal;
+    this.#awake = signal.aborted;
     this.over = budgetMs === 0;
     if (budgetMs > 0) this.#timer = setTimeout(() => this.finish(), budgetMs);
     signal.addEventListener("abort", this.#onHangUp);

@@ -1,43 +1,52 @@
-interface Waiting<K, V> {
-  key: K;
-  resolve(value: V | undefined): void;
+interface Waiting<T, V> {
+  item: T;
+  resolve(value: V): void;
   reject(error: unknown): void;
 }
 
-export interface TogetherOptions<K extends string, V> {
-  /** Finds what there is of these keys of one group. */
-  find: (group: string, keys: readonly K[]) => Promise<ReadonlyMap<K, V>>;
-  /** Most questions of one group that are under way at once; who comes meanwhile is asked for with the next. */
-  atOnce?: number;
-  /** Most keys of one question. */
-  keysMax?: number;
+interface Group<T, V> {
+  waiting: Waiting<T, V>[];
+  /** Questions that hold the next one back. */
+  underWay: number;
+  /** A question is about to be asked. */
+  isDue: boolean;
+}
+
+export interface TogetherOptions<T, V> {
+  /** Answers for all of them, in their order. */
+  ask: (items: readonly T[]) => Promise<readonly V[]>;
+  /** Most items of one question. */
+  most: number;
+  /** How long a question may hold back those who came meanwhile, in milliseconds. */
+  patienceMs?: number;
 }
 
 /**
- * Asks once for what several of a group want at the same moment. Nothing is remembered: a key is looked up after it was asked
- * for, so an answer is as fresh as if it had been asked for alone.
+ * Asks once for what several of a group want at the same moment; who comes while a question is under way is asked for with the
+ * next one. Nothing is remembered: a question begins after all whom it is asked for have come, so that its answer is as fresh as
+ * their own would be.
  */
-export class Together<K extends string, V> {
-  readonly #options: Required<TogetherOptions<K, V>>;
-  readonly #groups = new Map<string, Group<K, V>>();
+export class Together<T, V> {
+  readonly #options: Required<TogetherOptions<T, V>>;
+  readonly #groups = new Map<string, Group<T, V>>();
 
-  constructor(options: TogetherOptions<K, V>) {
-    this.#options = { atOnce: 2, keysMax: 100, ...options };
+  constructor(options: TogetherOptions<T, V>) {
+    this.#options = { patienceMs: 20, ...options };
   }
 
-  find(group: string, key: K): Promise<V | undefined> {
-    const there = this.#groups.get(group) ?? { waiting: [], underWay: 0, isDue: false };
-    this.#groups.set(group, there);
+  ask(groupName: string, item: T): Promise<V> {
+    const group = this.#groups.get(groupName) ?? { waiting: [], underWay: 0, isDue: false };
+    this.#groups.set(groupName, group);
     return new Promise((resolve, reject) => {
-      there.waiting.push({ key, resolve, reject });
-      this.#askSoon(group, there);
+      group.waiting.push({ item, resolve, reject });
+      this.#askSoon(groupName, group);
     });
   }
 
-  #askSoon(name: string, group: Group<K, V>): void {
-    if (group.isDue || group.underWay >= this.#options.atOnce) return;
+  #askSoon(name: string, group: Group<T, V>): void {
+    if (group.isDue || group.underWay > 0) return;
     if (group.waiting.length === 0) {
-      if (group.underWay === 0) this.#groups.delete(name);
+      this.#groups.delete(name);
       return;
     }
     group.isDue = true;
@@ -45,29 +54,28 @@ export class Together<K extends string, V> {
     setImmediate(() => {
       group.isDue = false;
       void this.#ask(name, group);
-      this.#askSoon(name, group);
     });
   }
 
-  async #ask(name: string, group: Group<K, V>): Promise<void> {
-    const asked = group.waiting.splice(0, this.#options.keysMax);
+  async #ask(name: string, group: Group<T, V>): Promise<void> {
+    const asked = group.waiting.splice(0, this.#options.most);
+    let holdsBack = true;
+    const letGo = () => {
+      if (!holdsBack) return;
+      holdsBack = false;
+      group.underWay -= 1;
+      this.#askSoon(name, group);
+    };
     group.underWay += 1;
+    const impatient = setTimeout(letGo, this.#options.patienceMs);
     try {
-      const keys = [...new Set(asked.map(({ key }) => key))];
-      const found = await this.#options.find(name, keys);
-      for (const { key, resolve } of asked) resolve(found.get(key));
+      const values = await this.#options.ask(asked.map(({ item }) => item));
+      asked.forEach(({ resolve }, i) => void resolve(values[i] as V));
     } catch (error) {
       for (const { reject } of asked) reject(error);
     } finally {
-      group.underWay -= 1;
-      this.#askSoon(name, group);
+      clearTimeout(impatient);
+      letGo();
     }
   }
-}
-
-interface Group<K, V> {
-  waiting: Waiting<K, V>[];
-  underWay: number;
-  /** A question is about to be asked. */
-  isDue: boolean;
 }

@@ -4,7 +4,6 @@ import * as pb from "../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import * as rpc from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { SandboxSpecSchema } from "../../proto/gen/sandbox/v1/spec_pb.ts";
 import { invalidRequest } from "../../runtime/errors.ts";
-import { derived } from "../../runtime/interned.ts";
 import { given } from "../../runtime/rpc/given.ts";
 import type { Watched } from "./changes.ts";
 import { inOrder } from "./domain/canonical-spec.ts";
@@ -12,8 +11,7 @@ import type { CreateSandbox } from "./domain/create-sandbox.ts";
 import type { Answered } from "./domain/idempotency.ts";
 import type { ListSandboxes } from "./domain/list-sandboxes.ts";
 import type { Observation } from "./domain/report.ts";
-import { type Lease, type Sandbox, type SandboxKey, STATUSES } from "./domain/sandbox.ts";
-import type { SandboxSpec } from "./domain/spec.ts";
+import { type Lease, type SandboxKey, type SeenSandbox, STATUSES } from "./domain/sandbox.ts";
 import { enumCodec } from "./messages/enums.ts";
 import { sealedFromMessage, specFromMessage, specToMessage } from "./messages/spec.ts";
 
@@ -30,12 +28,8 @@ const endCause = enumCodec(rpc.RunEndCause, [
   "stop_failed",
 ]);
 
-const specMessage = derived((spec: SandboxSpec) =>
-  create(SandboxSpecSchema, specToMessage(inOrder(spec))),
-);
-
-export function sandboxToMessage(sandbox: Sandbox): pb.Sandbox {
-  const { statusReason: reason, startedAt, stoppedAt } = sandbox;
+export function sandboxToMessage(sandbox: SeenSandbox): pb.Sandbox {
+  const { statusReason: reason, startedAt, stoppedAt, spec } = sandbox;
   return create(pb.SandboxSchema, {
     id: sandbox.id,
     orgId: sandbox.orgId,
@@ -48,7 +42,7 @@ export function sandboxToMessage(sandbox: Sandbox): pb.Sandbox {
     ...given("startedAt", startedAt && timestampFromDate(startedAt)),
     ...given("stoppedAt", stoppedAt && timestampFromDate(stoppedAt)),
     ...given("lastFailureMessage", sandbox.lastFailureMessage),
-    spec: specMessage(sandbox.spec),
+    ...given("spec", spec && specToMessage(inOrder(spec))),
     generation: sandbox.generation,
   });
 }
@@ -84,6 +78,7 @@ export function listFromMessage(message: rpc.ListSandboxesRequest): ListSandboxe
     cursor: message.pageToken,
     labels: message.labels,
     statuses: message.statuses.flatMap((value) => status.toWord(value) ?? []),
+    omitSpecs: message.omitSpecs,
   };
 }
 

@@ -19,6 +19,11 @@ export function createSandboxService(ctx: SandboxContext): ServiceImpl<typeof Sa
     getSandbox: async (request, call) =>
       answer(await change.getSandbox(ctx, requireCaller(call), read.keyFromMessage(request.key))),
 
+    batchGetSandboxes: async (request, call) => {
+      const found = await ctx.store.findAll(requireCaller(call).orgId, request);
+      return { sandboxes: found.map(read.sandboxToMessage) };
+    },
+
     listSandboxes: async (request, call) => {
       const page = await listSandboxes(ctx, requireCaller(call), read.listFromMessage(request));
       const sandboxes = page.rows.map(read.sandboxToMessage);

@@ -1,15 +1,16 @@
-import { bind, spanned } from "../../prisma/bind.ts";
+import { bind } from "../../prisma/bind.ts";
 import type { Database } from "../../prisma/database.ts";
 import { refusal } from "../../prisma/database.ts";
 import { destroySandbox, renameSandbox, startSandbox, stopSandbox } from "./store/change.ts";
 import { createSandbox } from "./store/create.ts";
-import { sandboxFinder } from "./store/find.ts";
 import { findRemembered, isOnRecord, rememberRefusal } from "./store/idempotency.ts";
 import { listHolders, listMountedVolumes, listVolumeNames } from "./store/mounted-volumes.ts";
 import { findStanding } from "./store/quotas.ts";
 import {
   findEngine,
   findHolder,
+  findSandbox,
+  findSandboxes,
   listExpired,
   listPatchFeatures,
   listSandboxes,
@@ -55,7 +56,8 @@ export function createStore(database: Database) {
     stop: bind(database, stopSandbox),
     destroy: bind(database, destroySandbox),
     rename: bind(database, renameSandbox),
-    find: spanned("findSandbox", sandboxFinder(database)),
+    find: bind(database, findSandbox),
+    findAll: bind(database, findSandboxes),
     list: bind(database, listSandboxes),
     findHolder: bind(database, findHolder),
     findEngine: bind(database, findEngine),

@@ -7,7 +7,7 @@ import { keyById } from "./keys.ts";
 import { answerOf } from "./replays.ts";
 import type { CreateSandboxRequest, UpdateSandboxRequest } from "./schema/create.ts";
 import type { CreateQuery, ListQuery, SandboxIdParams } from "./schema/queries.ts";
-import { createMessage, listMessage } from "./translate/request.ts";
+import { createMessage } from "./translate/request.ts";
 import { publicSandbox } from "./translate/sandbox.ts";
 import { answerOrWait, type SandboxDeps } from "./waiting.ts";
 
@@ -24,10 +24,9 @@ export function createHandler(deps: SandboxDeps) {
     });
 }
 
-export function listHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
+export function listHandler({ reads }: SandboxDeps) {
   return async ({ query, caller, signal }: Call<unknown, ListQuery>) => {
-    const options = callFor(caller, rpcTimeoutMs, signal);
-    const page = await sandboxes.listSandboxes(listMessage(query), options);
+    const page = await reads.list(caller, query, signal);
     return publicPage(page.sandboxes.map(publicSandbox), page.nextPageToken);
   };
 }
@@ -35,7 +34,11 @@ export function listHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
 export function updateHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
   return async (call: UpdateCall) => {
     const { params, body, caller } = call;
-    const message = { key: keyById(params), name: given(body.name), slug: given(body.slug) };
+    const message = {
+      key: { key: keyById(params) },
+      name: given(body.name),
+      slug: given(body.slug),
+    };
     return answerOf(await sandboxes.renameSandbox(message, callFor(caller, rpcTimeoutMs)), call);
   };
 }

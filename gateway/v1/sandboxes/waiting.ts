@@ -3,8 +3,8 @@ import type { Static } from "typebox";
 import type { SandboxService } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { toPublicError } from "../../errors.ts";
 import type { Call } from "../../http/route.ts";
-import { callFor } from "../../http/rpc.ts";
 import type { Waits } from "../../waits.ts";
+import type { SandboxReads } from "./reads.ts";
 import {
   type AnswerKeeper,
   answerOf,
@@ -23,6 +23,7 @@ const MAX_WAIT_SECS = 300;
 /** What the handlers of `/v1/sandboxes` work with. */
 export interface SandboxDeps extends AnswerKeeper {
   sandboxes: Client<typeof SandboxService>;
+  reads: SandboxReads;
   waits: Waits;
 }
 
@@ -50,7 +51,7 @@ async function answerLater(
       admitted = await admit();
       return keptAnswer(admitted) ? undefined : whole(admitted).id;
     },
-    read: reader(deps, caller, signal),
+    read: reader(deps, caller),
     budgetMs: Math.min(query.wait_timeout ?? DEFAULT_WAIT_SECS, MAX_WAIT_SECS) * 1000,
     signal,
   });
@@ -64,15 +65,8 @@ async function answerLater(
   return keepAnswer(deps, caller, publicSandbox(settled));
 }
 
-function reader(
-  { sandboxes, rpcTimeoutMs }: SandboxDeps,
-  caller: Call["caller"],
-  signal: AbortSignal,
-) {
+function reader({ reads }: SandboxDeps, caller: Call["caller"]) {
   // A read has nothing to do with the key of the change.
   const { idempotency: _, ...whoReads } = caller;
-  return async (id: string) => {
-    const options = callFor(whoReads, rpcTimeoutMs, signal);
-    return whole(await sandboxes.getSandbox({ key: { key: { case: "id", value: id } } }, options));
-  };
+  return (id: string) => reads.get(whoReads, { case: "id", value: id });
 }

@@ -1,11 +1,12 @@
 import type { Caller } from "../../../runtime/caller.ts";
 import { type Page, type PageRequest, page } from "../../../runtime/pages.ts";
 import type { SandboxContext } from "../context.ts";
-import type { Sandbox, Status } from "./sandbox.ts";
+import type { SeenSandbox, Status } from "./sandbox.ts";
 
 export interface ListSandboxes extends PageRequest {
   labels: Record<string, string>;
   statuses: Status[];
+  omitSpecs?: boolean;
 }
 
 /**
@@ -15,8 +16,8 @@ export interface ListSandboxes extends PageRequest {
 export function listSandboxes(
   ctx: SandboxContext,
   { orgId }: Caller,
-  { labels, statuses, ...request }: ListSandboxes,
-): Promise<Page<Sandbox>> {
+  { labels, statuses, omitSpecs = false, ...request }: ListSandboxes,
+): Promise<Page<SeenSandbox>> {
   // Whatever their order, filters are the same.
   const sorted = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
   const filters = [sorted, [...new Set(statuses)].sort()];
@@ -27,6 +28,7 @@ export function listSandboxes(
       after,
       labels: sorted.length > 0 ? labels : null,
       statuses: statuses.length > 0 ? statuses : null,
+      omitSpecs,
     }),
   );
 }

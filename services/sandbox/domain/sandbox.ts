@@ -29,6 +29,9 @@ export interface Sandbox {
   spec: SandboxSpec;
 }
 
+/** The same for a reader who has the spec already, or does not want it. */
+export type SeenSandbox = Omit<Sandbox, "spec"> & { spec: SandboxSpec | null };
+
 /** A sandbox of the caller's organization, by id or by name. */
 export type SandboxKey = { id: string } | { name: string };
 

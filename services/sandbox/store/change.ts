@@ -16,7 +16,7 @@ import {
 import { memoryValues, remember } from "./idempotency.ts";
 import { holdsVolumes } from "./mounted-volumes.ts";
 import { isWithinSize, limitsOf, lockPlaces, mayRun, movePlaces } from "./quotas.ts";
-import { columns, parts, type SandboxRow, toSandbox } from "./rows.ts";
+import { columns, type SandboxRow, toSandbox } from "./rows.ts";
 
 /**
  * Each returns the sandbox as changed, or undefined where state, lease, quota or absence refused the change,
@@ -156,9 +156,9 @@ event AS MATERIALIZED (
   FROM moved
 ),
 outcome AS (
-  SELECT ${parts("moved")} FROM moved
+  SELECT ${columns("moved")} FROM moved
   UNION ALL
-  SELECT ${parts("target")} FROM target WHERE NOT EXISTS (SELECT FROM moved)
+  SELECT ${columns("target")} FROM target WHERE NOT EXISTS (SELECT FROM moved)
 )
 SELECT ${columns("outcome")}, (SELECT count(*) FROM event), ${remembered("rename", "outcome")}
 FROM outcome`;

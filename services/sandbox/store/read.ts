@@ -1,8 +1,56 @@
 import type { Database } from "../../../prisma/database.ts";
 import { Conditions, type Placed, slice, toUs } from "../../../prisma/pages.ts";
 import type { PagePoint, Slice } from "../../../runtime/pages.ts";
-import type { Sandbox, Status } from "../domain/sandbox.ts";
-import { columns, type SandboxRow, toSandbox } from "./rows.ts";
+import type { Sandbox, SandboxKey, SeenSandbox, Status } from "../domain/sandbox.ts";
+import type { SandboxSpec } from "../domain/spec.ts";
+import { keyCondition, keyValue } from "./fragments.ts";
+import { columns, columnsWithout, type SandboxRow, toSandbox } from "./rows.ts";
+
+export async function findSandbox(
+  database: Database,
+  orgId: string,
+  key: SandboxKey,
+): Promise<Sandbox | undefined> {
+  const [row] = await database.query<SandboxRow>(
+    `SELECT ${columns("s")} FROM sandbox.sandboxes s WHERE ${keyCondition(key)}`,
+    orgId,
+    keyValue(key),
+  );
+  return row && toSandbox(row);
+}
+
+/** Of one organization; what repeats is found once. */
+export interface WantedSandboxes {
+  ids: readonly string[];
+  names: readonly string[];
+  /** Ids of those whose spec is not read. */
+  knownSpecs: readonly string[];
+}
+
+const WANTED = {
+  // No index serves IS NOT DISTINCT FROM: see keyCondition.
+  id: "s.org_id IS NOT DISTINCT FROM $1::uuid AND s.id = ANY($2::uuid[])",
+  name: "s.org_id = $1::uuid AND s.name = ANY($2::text[])",
+};
+
+export async function findSandboxes(
+  database: Database,
+  orgId: string,
+  { ids, names, knownSpecs }: WantedSandboxes,
+): Promise<SeenSandbox[]> {
+  const by = async (column: keyof typeof WANTED, values: readonly string[]) =>
+    values.length === 0
+      ? []
+      : database.query<SandboxRow<SandboxSpec | null>>(
+          `SELECT ${columnsWithout("s.id = ANY($3::uuid[])", "s")}
+           FROM sandbox.sandboxes s WHERE ${WANTED[column]} AND s.destroyed_at IS NULL`,
+          orgId,
+          values,
+          knownSpecs,
+        );
+  const rows = await Promise.all([by("id", ids), by("name", names)]);
+  return rows.flat().map(toSandbox);
+}
 
 export interface PageQuery {
   orgId: string;
@@ -10,13 +58,14 @@ export interface PageQuery {
   after: PagePoint | null;
   labels: Record<string, string> | null;
   statuses: Status[] | null;
+  omitSpecs?: boolean;
 }
 
 /** Newest first. */
 export async function listSandboxes(
   database: Database,
-  { orgId, limit, after, labels, statuses }: PageQuery,
-): Promise<Slice<Sandbox>> {
+  { orgId, limit, after, labels, statuses, omitSpecs = false }: PageQuery,
+): Promise<Slice<SeenSandbox>> {
   const where = new Conditions();
   where.add(`s.org_id = ${where.place(orgId)}::uuid`);
   where.add("s.destroyed_at IS NULL");
@@ -24,8 +73,8 @@ export async function listSandboxes(
   where.behind(after, "s.created_at", "s.id");
   if (labels) where.add(`s.spec->'labels' @> ${where.place(JSON.stringify(labels))}::jsonb`);
   if (statuses) where.add(`s.status = ANY(${where.place(statuses)}::text[])`);
-  const rows = await database.query<SandboxRow & Placed>(
-    `SELECT ${columns("s")}, ${toUs("s.created_at")} AS us
+  const rows = await database.query<SandboxRow<SandboxSpec | null> & Placed>(
+    `SELECT ${columnsWithout(String(omitSpecs), "s")}, ${toUs("s.created_at")} AS us
      FROM sandbox.sandboxes s WHERE ${where.sql}
      ORDER BY s.created_at DESC, s.id DESC LIMIT ${most}::int`,
     ...where.values,

@@ -1,9 +1,8 @@
-import { interned } from "../../../runtime/interned.ts";
 import type { Sandbox, Status, StatusReason } from "../domain/sandbox.ts";
 import type { SandboxSpec } from "../domain/spec.ts";
 
-/** A row of sandbox.sandboxes as `columns` selects it. */
-export interface SandboxRow {
+/** A row of sandbox.sandboxes as COLUMNS select it. */
+export interface SandboxRow<Spec = SandboxSpec> {
   id: string;
   org_id: string;
   name: string;
@@ -16,8 +15,7 @@ export interface SandboxRow {
   started_at: Date | null;
   stopped_at: Date | null;
   last_failure_message: string | null;
-  /** JSON. */
-  spec: string;
+  spec: Spec;
 }
 
 const columnNames = [
@@ -36,24 +34,19 @@ const columnNames = [
   "spec",
 ] as const satisfies (keyof SandboxRow)[];
 
-/** What a SandboxRow is made of, of a table or CTE of this name. */
-export function parts(from: string): string {
+/** The columns of a SandboxRow, of a table or CTE of this name. */
+export function columns(from: string): string {
   return columnNames.map((column) => `${from}.${column}`).join(", ");
 }
 
-/** The columns of a SandboxRow, of a table or CTE that has its parts. */
-export function columns(from: string): string {
-  return `${parts(from)}::text`;
+/** The same with no spec where `isLeftOut` holds, a condition in SQL. */
+export function columnsWithout(isLeftOut: string, from: string): string {
+  const names = columnNames.filter((column) => column !== "spec");
+  const spec = `CASE WHEN ${isLeftOut} THEN NULL ELSE ${from}.spec END AS spec`;
+  return [...names.map((column) => `${from}.${column}`), spec].join(", ");
 }
 
-// Reading a spec costs more than all the rest of a row, and many sandboxes have the same one.
-const specOf = interned<SandboxSpec>((text) => JSON.parse(text));
-
-export function toSandbox(row: SandboxRow): Sandbox {
-  return withSpec(row, specOf(row.spec));
-}
-
-function withSpec(row: Omit<SandboxRow, "spec">, spec: SandboxSpec): Sandbox {
+export function toSandbox<Spec>(row: SandboxRow<Spec>): Omit<Sandbox, "spec"> & { spec: Spec } {
   return {
     id: row.id,
     orgId: row.org_id,
@@ -67,14 +60,14 @@ function withSpec(row: Omit<SandboxRow, "spec">, spec: SandboxSpec): Sandbox {
     startedAt: row.started_at,
     stoppedAt: row.stopped_at,
     lastFailureMessage: row.last_failure_message,
-    spec,
+    spec: row.spec,
   };
 }
 
 /** A row as `jsonb_build_object` keeps it in a record: timestamps are text there. */
-export type KeptSandbox = Omit<SandboxRow, Times | "spec"> &
+export type KeptSandbox = Omit<SandboxRow, Times> &
   Record<"created_at", string> &
-  Record<"started_at" | "stopped_at", string | null> & { spec: SandboxSpec };
+  Record<"started_at" | "stopped_at", string | null>;
 type Times = "created_at" | "started_at" | "stopped_at";
 
 /** SQL of a KeptSandbox of the row `of`. */
@@ -84,10 +77,10 @@ export function keptSandbox(of: string): string {
 
 export function toKeptSandbox(kept: KeptSandbox): Sandbox {
   const date = (text: string | null) => (text === null ? null : new Date(text));
-  const times = {
+  return toSandbox({
+    ...kept,
     created_at: new Date(kept.created_at),
     started_at: date(kept.started_at),
     stopped_at: date(kept.stopped_at),
-  };
-  return withSpec({ ...kept, ...times }, kept.spec);
+  });
 }

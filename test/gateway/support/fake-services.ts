@@ -18,6 +18,8 @@ import {
 } from "../../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import {
   type CreateSandboxRequest,
+  type GetSandboxRequest,
+  GetSandboxRequestSchema,
   type SandboxKey,
   SandboxService,
 } from "../../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
@@ -164,7 +166,13 @@ export class FakeServices {
       createSandbox: this.#seen("createSandbox", async (request) => ({
         sandbox: this.#created(request),
       })),
-      getSandbox: this.#seen("getSandbox", async ({ key }) => ({ sandbox: this.#find(key) })),
+      getSandbox: this.#getSandbox(),
+      batchGetSandboxes: async ({ ids, names }, context) => ({
+        sandboxes: await Promise.all([
+          ...ids.map((value) => this.#readOne({ case: "id", value }, context)),
+          ...names.map((value) => this.#readOne({ case: "name", value }, context)),
+        ]).then((found) => found.flat()),
+      }),
       listSandboxes: this.#seen("listSandboxes", async () => ({
         sandboxes: [...this.sandboxes.values()],
       })),
@@ -189,6 +197,24 @@ export class FakeServices {
       watchSandboxes: ({ cursor }, { signal }) => this.watch.open(cursor, signal),
       report: async () => ({ applied: false }),
     };
+  }
+
+  #getSandbox() {
+    return this.#seen("getSandbox", async ({ key }: GetSandboxRequest, _: HandlerContext) => ({
+      sandbox: this.#find(key),
+    }));
+  }
+
+  /** A read of one, of several that were asked for together, as if it had been asked for alone. */
+  async #readOne(key: SandboxKey["key"], context: HandlerContext): Promise<Sandbox[]> {
+    try {
+      const request = create(GetSandboxRequestSchema, { key: { key } });
+      const { sandbox } = await this.#getSandbox()(request, context);
+      return sandbox ? [sandbox] : [];
+    } catch (error) {
+      if (error instanceof ServiceError && error.reason === "SANDBOX_NOT_FOUND") return [];
+      throw error;
+    }
   }
 
   /** Notes the call, and lets a test answer in place of the fake; with an idempotency key it acts once. */

@@ -5,7 +5,7 @@ import {
   type ListSandboxes,
   listSandboxes,
 } from "../../../services/sandbox/domain/list-sandboxes.ts";
-import type { Sandbox } from "../../../services/sandbox/domain/sandbox.ts";
+import type { SeenSandbox } from "../../../services/sandbox/domain/sandbox.ts";
 import { type Bench, createBench, createInput, newCaller, setEngine } from "./support.ts";
 
 let bench: Bench;
@@ -41,8 +41,8 @@ async function walk(
   caller: ReturnType<typeof newCaller>,
   query: Partial<ListSandboxes>,
   between: () => Promise<unknown> = async () => {},
-): Promise<Sandbox[]> {
-  const seen: Sandbox[] = [];
+): Promise<SeenSandbox[]> {
+  const seen: SeenSandbox[] = [];
   let cursor = "";
   do {
     const page = await listSandboxes(bench.ctx, caller, { ...FIRST, ...query, cursor });

@@ -1,6 +1,6 @@
 import type { Sandbox } from "../../../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import type { SandboxSpec } from "../../../../proto/gen/sandbox/v1/spec_pb.ts";
-import { derived } from "../../../../runtime/interned.ts";
+import { derived } from "../../../../runtime/derived.ts";
 import { nameOf, toTime } from "../../values.ts";
 import type { Sandbox as PublicSandbox } from "../schema/sandbox.ts";
 import type { SandboxSpec as PublicSpec } from "../schema/spec.ts";
@@ -46,9 +46,14 @@ const publicSpec = derived((spec: SandboxSpec): PublicSpec => {
   };
 });
 
-const specText = derived((spec: PublicSpec) => JSON.stringify(spec));
+const publicSpecText = derived((spec: PublicSpec) => JSON.stringify(spec));
 
-/** Its JSON. In one process the text of a spec is made once for all its sandboxes. */
+/** The public JSON of a spec, made once for as long as it is kept. */
+export function specText(spec: SandboxSpec): string {
+  return publicSpecText(publicSpec(spec));
+}
+
+/** The JSON of a sandbox. */
 export function sandboxText({ spec, ...rest }: PublicSandbox): string {
-  return `${JSON.stringify(rest).slice(0, -1)},"spec":${specText(spec)}}`;
+  return `${JSON.stringify(rest).slice(0, -1)},"spec":${publicSpecText(spec)}}`;
 }
