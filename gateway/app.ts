@@ -93,10 +93,9 @@ export function buildApp(options: GatewayOptions): FastifyInstance {
   const security = securityHeaders(tls !== undefined);
   const app = Fastify({
     loggerInstance: log,
-    logController: new LogController({
-      disableRequestLogging: true,
-      requestIdLogLabel: "request_id",
-    }),
+    logController: new LogController({ disableRequestLogging: true }),
+    // A child for each request costs as much as its routing, and of most nothing is written: what is names its request itself.
+    childLoggerFactory: (logger) => logger,
     genReqId: requestId,
     trustProxy: config.trustedProxies.length > 0 ? [...config.trustedProxies] : false,
     routerOptions: { maxParamLength: MAX_PATH_PARAM },

@@ -171,8 +171,11 @@ export function contentChanged(): PublicError {
   return new PublicError(code, message, details, {}, 412);
 }
 
+// One for all: whoever sends wrong keys is not to cost a stack trace each.
+const UNAUTHORIZED = new PublicError("invalid_api_key", "unauthorized");
+
 export function unauthorized(): PublicError {
-  return new PublicError("invalid_api_key", "unauthorized");
+  return UNAUTHORIZED;
 }
 
 export function orgSuspended(): PublicError {

@@ -3,7 +3,7 @@ import type { PagePoint, Slice } from "../runtime/pages.ts";
 /** A row with its place in time: microseconds since 1970. */
 export interface Placed {
   id: string;
-  us: bigint;
+  us: bigint | number;
 }
 
 /** SQL for microseconds since 1970, exact. */

@@ -1,4 +1,4 @@
-import { createHash, randomInt } from "node:crypto";
+import { hash, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -25,7 +25,7 @@ export function isApiKey(text: string): boolean {
 
 /** What is stored of a key and sent between services, 32 bytes. A key is random, so that no salt is needed. */
 export function hashApiKey(key: string): Buffer {
-  return createHash("sha256").update(key).digest();
+  return hash("sha256", key, "buffer");
 }
 
 /** The parts of a key that may be shown. */

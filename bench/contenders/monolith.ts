@@ -81,7 +81,8 @@ async function create(store: Store, request: FastifyRequest, reply: FastifyReply
   const made = await store.create(request.holder, row);
   if (made === "quota")
     return reply.code(403).type(JSON_TYPE).send(envelope("quota_exceeded", made));
-  if (made === "slug") return create(store, request, reply);
+  // What was made up is made up anew.
+  if (made === "slug" || (made === "name" && !body.name)) return create(store, request, reply);
   if (made === "name")
     return reply.code(409).type(JSON_TYPE).send(envelope("name_already_exists", made));
   return send(reply, publicSandbox(made));

@@ -7,16 +7,18 @@ type Paths = ReadonlyMap<string, readonly string[]>;
 
 /** Gives every answer its request id, and one envelope to all that goes wrong. */
 export function answerAlike(app: FastifyInstance): void {
-  app.addHook("onRequest", async (request, reply) => {
+  app.addHook("onRequest", (request, reply, done) => {
     reply.header("x-request-id", request.id);
+    done();
   });
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply));
 }
 
 /** Refuses what no route takes, before its body is looked at. */
 export function refuseStrays(app: FastifyInstance, paths: Paths): void {
-  app.addHook("onRequest", async (request) => {
-    if (request.is404 || hasEmptyParam(request)) throw noRoute(request, paths);
+  app.addHook("onRequest", (request, _reply, done) => {
+    const isStray = request.is404 || hasEmptyParam(request);
+    done(isStray ? noRoute(request, paths) : undefined);
   });
   app.setNotFoundHandler((request) => {
     throw noRoute(request, paths);
@@ -42,8 +44,9 @@ export function errorAnswer(error: unknown, request: FastifyRequest) {
 }
 
 function logFailure(err: unknown, { code }: PublicError, request: FastifyRequest) {
-  const { method, url, caller } = request;
-  request.log.error({ err, code, method, url, org_id: caller?.orgId }, "request failed");
+  const { id, method, url, caller } = request;
+  const fields = { request_id: id, code, method, url, org_id: caller?.orgId };
+  request.log.error({ err, ...fields }, "request failed");
 }
 
 /** What Fastify itself refuses. */

@@ -9,9 +9,9 @@ const ONCE = ["host", "authorization", "content-type"];
 
 /** Refuses heads that could be understood in more than one way, or are too long. */
 export function checkHeads(app: FastifyInstance): void {
-  app.addHook("onRequest", async (request) => {
+  app.addHook("onRequest", (request, _reply, done) => {
     const faults = faultsOf(request);
-    if (faults.length > 0) throw invalidRequest(faults);
+    done(faults.length > 0 ? invalidRequest(faults) : undefined);
   });
 }
 

@@ -16,8 +16,9 @@ declare module "fastify" {
  * @param ms 120,000 unless set
  */
 export function limitSlowBodies(app: FastifyInstance, ms: number = BODY_TIMEOUT_MS): void {
-  app.addHook("onRequest", async (request, reply) => {
+  app.addHook("onRequest", (request, reply, done) => {
     if (hasBody(request) && !request.routeOptions.config.ownPace) time(request, reply, ms);
+    done();
   });
 }
 

@@ -6,6 +6,7 @@ import type {
 } from "../../../proto/gen/orchestrator/v1/orchestrator_service_pb.ts";
 import { callerKey } from "../../../runtime/rpc/context.ts";
 import type { EventStreams } from "../../http/event-streams.ts";
+import { logBrokenOff } from "../../http/log-requests.ts";
 import { requestReader } from "../../http/read-request.ts";
 import type { Route } from "../../http/route.ts";
 import { readLogs } from "./operations.ts";
@@ -38,8 +39,7 @@ export function logsRoute(deps: LogsDeps): Route {
       .send(reply, events(request.method === "HEAD" ? undefined : messages), cut)
       .catch((err: unknown) => {
         if (!reply.sent) throw err;
-        if (!cut.signal.aborted)
-          request.log.warn({ err, org_id: request.caller.orgId }, "a stream of logs broke off");
+        if (!cut.signal.aborted) logBrokenOff(request, err, "a stream of logs broke off");
       })
       .finally(() => {
         release();

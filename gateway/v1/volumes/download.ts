@@ -14,6 +14,7 @@ import {
   lastModified,
   type Validators,
 } from "../../http/conditions.ts";
+import { logBrokenOff } from "../../http/log-requests.ts";
 import { type ByteRange, rangeOf } from "../../http/ranges.ts";
 import { requestReader } from "../../http/read-request.ts";
 import type { Route } from "../../http/route.ts";
@@ -48,8 +49,7 @@ export function downloadRoute(deps: FileDeps): Route {
       await send(reply, transfer, headers, isHead, open);
     } catch (err) {
       if (!reply.sent) throw transfer.reasonOf(err);
-      if (!transfer.signal.aborted)
-        request.log.warn({ err, org_id: request.caller.orgId }, "a file broke off on its way out");
+      if (!transfer.signal.aborted) logBrokenOff(request, err, "a file broke off on its way out");
     } finally {
       transfer.end();
     }

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { ListFilesResponse } from "../../../proto/gen/orchestrator/v1/volume_file_service_pb.ts";
 import { deadlineExceeded } from "../../errors.ts";
 import { JSON_TYPE } from "../../http/body.ts";
+import { logBrokenOff } from "../../http/log-requests.ts";
 import { requestReader } from "../../http/read-request.ts";
 import type { Route } from "../../http/route.ts";
 import { sendChunks } from "../../http/transfers.ts";
@@ -33,8 +34,7 @@ export function listingRoute({ files, transfers, rpcTimeoutMs }: FileDeps): Rout
       );
     } catch (err) {
       if (!reply.sent) throw transfer.reasonOf(err);
-      if (!transfer.signal.aborted)
-        request.log.warn({ err, org_id: request.caller.orgId }, "a list of files broke off");
+      if (!transfer.signal.aborted) logBrokenOff(request, err, "a list of files broke off");
     } finally {
       transfer.end();
     }

@@ -1,10 +1,18 @@
 import type { Database } from "../../../prisma/database.ts";
+import { queryJson } from "../../../prisma/json-rows.ts";
 import { Conditions, type Placed, slice, toUs } from "../../../prisma/pages.ts";
 import type { PagePoint, Slice } from "../../../runtime/pages.ts";
 import type { Sandbox, SandboxKey, SeenSandbox, Status } from "../domain/sandbox.ts";
 import type { SandboxSpec } from "../domain/spec.ts";
 import { keyCondition, keyValue } from "./fragments.ts";
-import { columns, columnsWithout, type SandboxRow, toSandbox } from "./rows.ts";
+import {
+  columns,
+  columnsWithout,
+  type KeptSandbox,
+  type SandboxRow,
+  toKeptSandbox,
+  toSandbox,
+} from "./rows.ts";
 
 export async function findSandbox(
   database: Database,
@@ -41,7 +49,8 @@ export async function findSandboxes(
   const by = async (column: keyof typeof WANTED, values: readonly string[]) =>
     values.length === 0
       ? []
-      : database.query<SandboxRow<SandboxSpec | null>>(
+      : queryJson<KeptSandbox<SandboxSpec | null>>(
+          database,
           `SELECT ${columnsWithout("s.id = ANY($3::uuid[])", "s")}
            FROM sandbox.sandboxes s WHERE ${WANTED[column]} AND s.destroyed_at IS NULL`,
           orgId,
@@ -49,7 +58,7 @@ export async function findSandboxes(
           knownSpecs,
         );
   const rows = await Promise.all([by("id", ids), by("name", names)]);
-  return rows.flat().map(toSandbox);
+  return rows.flat().map(toKeptSandbox);
 }
 
 export interface PageQuery {
@@ -73,14 +82,15 @@ export async function listSandboxes(
   where.behind(after, "s.created_at", "s.id");
   if (labels) where.add(`s.spec->'labels' @> ${where.place(JSON.stringify(labels))}::jsonb`);
   if (statuses) where.add(`s.status = ANY(${where.place(statuses)}::text[])`);
-  const rows = await database.query<SandboxRow<SandboxSpec | null> & Placed>(
+  const rows = await queryJson<KeptSandbox<SandboxSpec | null> & Placed>(
+    database,
     `SELECT ${columnsWithout(String(omitSpecs), "s")}, ${toUs("s.created_at")} AS us
      FROM sandbox.sandboxes s WHERE ${where.sql}
      ORDER BY s.created_at DESC, s.id DESC LIMIT ${most}::int`,
     ...where.values,
   );
   const { rows: page, next } = slice(rows, limit);
-  return { rows: page.map(toSandbox), next };
+  return { rows: page.map(toKeptSandbox), next };
 }
 
 /** Who holds a name of the organization, or a slug. */

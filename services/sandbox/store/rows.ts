@@ -64,8 +64,8 @@ export function toSandbox<Spec>(row: SandboxRow<Spec>): Omit<Sandbox, "spec"> & 
   };
 }
 
-/** A row as `jsonb_build_object` keeps it in a record: timestamps are text there. */
-export type KeptSandbox = Omit<SandboxRow, Times> &
+/** A row as JSON: timestamps are text there. */
+export type KeptSandbox<Spec = SandboxSpec> = Omit<SandboxRow<Spec>, Times> &
   Record<"created_at", string> &
   Record<"started_at" | "stopped_at", string | null>;
 type Times = "created_at" | "started_at" | "stopped_at";
@@ -75,7 +75,9 @@ export function keptSandbox(of: string): string {
   return `jsonb_build_object(${columnNames.map((column) => `'${column}', ${of}.${column}`).join(", ")})`;
 }
 
-export function toKeptSandbox(kept: KeptSandbox): Sandbox {
+export function toKeptSandbox<Spec>(
+  kept: KeptSandbox<Spec>,
+): Omit<Sandbox, "spec"> & { spec: Spec } {
   const date = (text: string | null) => (text === null ? null : new Date(text));
   return toSandbox({
     ...kept,
