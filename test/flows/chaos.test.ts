@@ -5,7 +5,8 @@ import { DOCKERD } from "../support/docker-daemon.ts";
 import { runChaos } from "./chaos/chaos.ts";
 import { readOptions } from "./chaos/options.ts";
 
-// `npm run chaos` in short; CHAOS_SEED repeats a run.
+// `npm run chaos` in short; CHAOS_SEED repeats a run. Every role is a process, so that each can be killed alone; one process that is
+// killed is in commands.test.ts and test/cli.
 const SEED = process.env.CHAOS_SEED ?? "20261121";
 
 const run = (...args: string[]) =>

@@ -7,6 +7,8 @@ import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { npmStart, outsideEnv, processesOf, type Started } from "../support/npm-start.ts";
 
+// What the README tells to type: `npm start` is one process.
+
 const run = promisify(execFile);
 const NOBODY = 65534;
 

@@ -8,6 +8,8 @@ import { readOptions } from "./chaos/options.ts";
 import { createPeople } from "./chaos/people.ts";
 import { type ChaosSystem, startSystem } from "./chaos/system.ts";
 
+// In the shape of chaos, every role a process: what dies here is the daemon.
+
 const SLOW = { timeout: 60_000 };
 
 describeWithDocker("a dockerd that is killed", () => {

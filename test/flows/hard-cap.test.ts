@@ -11,7 +11,8 @@ import { type Api, apiOf, image } from "../support/program.ts";
 import { readDatabase } from "./chaos/facts.ts";
 import { metered, unmetered } from "./chaos/invariants/metering.ts";
 
-// A pool that runs out, from outside: every role a process, two of them billing, which are killed all along.
+// A pool that runs out, from outside: every role a process, two of them billing, which are killed all along. In one process there
+// would be nobody to kill alone; what the cap does there is in test/services/billing.
 
 const SLOW = { timeout: 110_000, interval: 100 };
 const BOXES = ["one", "two", "three", "late"];

@@ -10,6 +10,8 @@ import { createDeployment, type Deployment } from "../support/deployment.ts";
 import { getFile, pathHeader, putFile } from "../support/files.ts";
 import { type Api, apiOf, image } from "../support/program.ts";
 
+// About separate processes alone: how they start, find each other again, and end.
+
 const run = promisify(execFile);
 const SLOW = { timeout: 60_000 };
 

@@ -10,6 +10,8 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createDeployment, type Deployment } from "../support/deployment.ts";
 import { type Answer, apiOf, image } from "../support/program.ts";
 
+// What two gateways share, which is by nature a matter of separate processes.
+
 const SLOW = { timeout: 30_000, interval: 50 };
 
 let database: TestDatabase;
