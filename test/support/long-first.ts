@@ -4,10 +4,10 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const LONG = [
   "/flows/chaos.",
   "/flows/bounds.",
-  "/flows/rolling-",
   "/engines/docker-network.",
-  "/flows/commands.",
   "/engines/docker-disk-images.",
+  "/flows/commands.",
+  "/flows/rolling-",
   "/flows/",
   "/engines/",
 ];
