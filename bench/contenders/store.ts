@@ -1,22 +1,9 @@
 import type { PagePoint, Slice } from "../../runtime/pages.ts";
-import type { Status, StatusReason } from "../../services/sandbox/domain/sandbox.ts";
 import type { SandboxSpec } from "../../services/sandbox/domain/spec.ts";
+import type { SandboxRow } from "../../services/sandbox/store/rows.ts";
 
 /** A row of sandbox.sandboxes. */
-export interface Row {
-  id: string;
-  org_id: string;
-  name: string;
-  slug: string;
-  status: Status;
-  status_reason: StatusReason | null;
-  ephemeral: boolean;
-  created_at: Date;
-  started_at: Date | null;
-  stopped_at: Date | null;
-  last_failure_message: string | null;
-  spec: SandboxSpec;
-}
+export type Row = Omit<SandboxRow, "generation">;
 
 /** Whose key it is. */
 export interface Holder {

@@ -1,7 +1,7 @@
 import type { Sandbox, Status, StatusReason } from "../domain/sandbox.ts";
 import type { SandboxSpec } from "../domain/spec.ts";
 
-/** A row of sandbox.sandboxes as COLUMNS select it. */
+/** A row of sandbox.sandboxes as `columns` selects it. */
 export interface SandboxRow<Spec = SandboxSpec> {
   id: string;
   org_id: string;
