@@ -5,8 +5,9 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../test/support/ports.ts";
 import { proportionalKib, summary } from "./support/measure.ts";
-import { answers, freePort } from "./support/program.ts";
+import { answers } from "./support/program.ts";
 
 const ROUNDS = Number(process.argv[2] ?? 5);
 const REST_MS = 5_000;

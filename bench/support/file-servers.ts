@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePort } from "./program.ts";
+import { freePort } from "../../test/support/ports.ts";
 
 /** A server that others are held against: `GET` and `PUT` of the files of a folder. */
 export interface FileServer {

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { generateApiKey } from "../../runtime/api-key.ts";
+import { freePort } from "../../test/support/ports.ts";
 
 /** The program in a process of its own, on a folder of its own. */
 export interface BenchProgram {
@@ -15,15 +15,6 @@ export interface BenchProgram {
   /** The answer's body. @throws Error where it is no 200 */
   post(path: string, body: unknown): Promise<{ id: string; status: string }>;
   stop(): Promise<void>;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 /** Whether a GET is answered with 200. */

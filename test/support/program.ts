@@ -1,5 +1,4 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
@@ -119,13 +118,3 @@ export async function addOrganization(databaseUrl: string, url: string, slug: st
 
 /** The least that a create needs. */
 export const image = (reference = "alpine") => ({ image: { type: "oci", reference } });
-
-/** A port that nobody listens on, for now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((listening) => server.once("listening", listening));
-  const address = server.address();
-  await new Promise((closed) => server.close(closed));
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-}
