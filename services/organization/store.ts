@@ -1,5 +1,6 @@
 import { bind } from "../../prisma/bind.ts";
 import type { Database } from "../../prisma/database.ts";
+import { analyzeNewTables } from "../../prisma/first-statistics.ts";
 import { createFirstOrganization, hasOrganizations } from "./store/bootstrap.ts";
 import { findEvent, listEvents } from "./store/events.ts";
 import { keepAnswer } from "./store/idempotency.ts";
@@ -38,5 +39,6 @@ export function createStore(database: Database) {
     keepAnswer: bind(database, keepAnswer),
     deleteExpiredIdempotency: bind(database, deleteExpiredIdempotency),
     deleteOldEvents: bind(database, deleteOldEvents),
+    analyzeNewTables: () => analyzeNewTables(database, "organization"),
   };
 }

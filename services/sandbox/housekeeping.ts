@@ -14,11 +14,13 @@ const AT_ONCE = 100;
 const WRITES_EVERY_MS = 60_000;
 /** Whoever is over a limit that was raised waits so long for storage that can be written again. */
 const JUDGE_EVERY_MS = 10_000;
+/** What a new database does slowly until then is only of a moment. */
+const ANALYZE_EVERY_MS = 5_000;
 const ACTOR: Actor = { kind: "system", code: "ephemeral", label: "Ephemeral sandbox ended" };
 
 /**
- * Destroys ephemeral sandboxes when their linger is over, forgets writes that were given up, and sees that a storage limit was
- * raised; any number of processes may do it.
+ * Destroys ephemeral sandboxes when their linger is over, forgets writes that were given up, sees that a storage limit was
+ * raised, and sees to statistics of a new database; any number of processes may do it.
  */
 export function startHousekeeping(
   ctx: SandboxContext,
@@ -28,6 +30,7 @@ export function startHousekeeping(
     startRounds(() => expire(ctx, onError), onError),
     startRounds(() => forgetWrites(ctx), onError),
     startRounds(() => judge(ctx), onError),
+    startRounds(() => analyze(ctx), onError),
   ];
   return {
     stop: async () => {
@@ -39,6 +42,11 @@ export function startHousekeeping(
 async function judge({ store }: SandboxContext): Promise<number> {
   await store.judgeStorage();
   return JUDGE_EVERY_MS;
+}
+
+async function analyze({ store }: SandboxContext): Promise<number> {
+  await store.analyzeNewTables();
+  return ANALYZE_EVERY_MS;
 }
 
 // Only behind a full batch there is more.

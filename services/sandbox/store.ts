@@ -1,6 +1,7 @@
 import { bind } from "../../prisma/bind.ts";
 import type { Database } from "../../prisma/database.ts";
 import { refusal } from "../../prisma/database.ts";
+import { analyzeNewTables } from "../../prisma/first-statistics.ts";
 import { destroySandbox, renameSandbox, startSandbox, stopSandbox } from "./store/change.ts";
 import { createSandbox } from "./store/create.ts";
 import { findRemembered, isOnRecord, rememberRefusal } from "./store/idempotency.ts";
@@ -87,6 +88,7 @@ export function createStore(database: Database) {
     judgeStorage: bind(database, judgeStorage),
     reportVolumeUse: bind(database, reportVolumeUse),
     reportVolumeRemoved: bind(database, reportVolumeRemoved),
+    analyzeNewTables: () => analyzeNewTables(database, "sandbox"),
     /** A hint to orchestrators that there is work; a lost one costs a sweep's delay, nothing else. */
     notify: async () => {
       await database.query("SELECT count(pg_notify('sandgate_work', ''))");
