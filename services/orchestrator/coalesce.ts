@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { forAll } from "../../runtime/current-call.ts";
 
 /** A task that many ask for and that runs once at a time. */
@@ -8,26 +9,36 @@ export interface Coalesced {
   stop(): Promise<void>;
 }
 
-/** @param onError gets what the task throws; it runs again when it is called again */
-export function coalesce(task: () => Promise<void>, onError: (error: unknown) => void): Coalesced {
+/**
+ * @param onError gets what the task throws; it runs again when it is called again
+ * @param restMs between two runs: what is asked for meanwhile is one run, and where little is asked for nobody waits
+ */
+export function coalesce(
+  task: () => Promise<void>,
+  onError: (error: unknown) => void,
+  restMs = 0,
+): Coalesced {
   let asked = false;
-  let stopped = false;
   let running: Promise<void> | undefined;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const rest = () => sleep(restMs, undefined, { signal }).catch(() => {});
   const runWhileAsked = async () => {
-    while (asked && !stopped) {
+    while (asked && !signal.aborted) {
       asked = false;
       await task().catch(onError);
+      if (restMs > 0) await rest();
     }
     running = undefined;
   };
   return {
     call: () => {
-      if (stopped) return;
+      if (signal.aborted) return;
       asked = true;
       running ??= forAll(runWhileAsked);
     },
     stop: async () => {
-      stopped = true;
+      stopping.abort();
       await running;
     },
   };

@@ -13,6 +13,8 @@ import { NOTED_SECS } from "./volumes/changes.ts";
 
 /** What is due sooner has a timer of its own. */
 const SWEEP_MS = 1_000;
+/** A look costs five statements whatever it finds: where hints come by the hundred it finds more at once. */
+const LOOK_REST_MS = 10;
 const OBSERVE_MS = 5_000;
 const OBSERVE_AGAIN_MS = 1_000;
 const OBSERVE_AFTER_HINT_MS = 50;
@@ -47,6 +49,7 @@ export class Worker {
     this.#looking = coalesce(
       () => this.#look(),
       seldom((err, unsaid) => ctx.log.warn({ err, ...unsaid }, "could not look for work")),
+      LOOK_REST_MS,
     );
     this.#observing = coalesce(
       () => this.#observe(),
