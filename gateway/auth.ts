@@ -1,5 +1,10 @@
 import type { Client } from "@connectrpc/connect";
-import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from "fastify";
+import type {
+  FastifyBaseLogger,
+  FastifyReply,
+  FastifyRequest,
+  HookHandlerDoneFunction,
+} from "fastify";
 import type { OrganizationService } from "../proto/gen/organization/v1/organization_service_pb.ts";
 import { hashApiKey, isApiKey } from "../runtime/api-key.ts";
 import type { Caller } from "../runtime/caller.ts";
@@ -76,21 +81,33 @@ export class Authenticator {
     await this.#uses.close();
   }
 
-  /**
-   * A hook that sets `request.caller`.
-   * @throws PublicError (invalid_api_key, org_suspended, rate_limited)
-   */
-  readonly authenticate = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    try {
-      await this.#admit(request, reply);
-    } catch (error) {
+  /** A hook that sets `request.caller`; done with a PublicError (invalid_api_key, org_suspended, rate_limited) it refuses. */
+  readonly authenticate = (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    done: HookHandlerDoneFunction,
+  ): void => {
+    const refuse = (error: unknown) => {
       this.#refused(toPublicError(error).code);
-      throw error;
+      done(error as Error);
+    };
+    try {
+      this.#admit(request, reply).then(() => done(), refuse);
+    } catch (error) {
+      refuse(error);
     }
   };
 
-  async #admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const { orgId, apiKeyId, apiKeyName, suspended } = await this.#holderOf(request);
+  // What is known is known at once: whoever floods with wrong keys costs no promise.
+  #admit(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const holder = this.#holderOf(request);
+    return holder instanceof Promise
+      ? holder.then((found) => this.#enter(found, request, reply))
+      : this.#enter(holder, request, reply);
+  }
+
+  async #enter(holder: Holder, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const { orgId, apiKeyId, apiKeyName, suspended } = holder;
     await this.#options.limits.admit(apiKeyId, reply);
     if (suspended) throw orgSuspended();
     this.#uses.note(apiKeyId);
@@ -107,11 +124,11 @@ export class Authenticator {
     this.#held.hold(lookAtKey, cut);
 
   // A request without a key guesses nothing: it is not counted.
-  async #holderOf(request: FastifyRequest): Promise<Holder> {
+  #holderOf(request: FastifyRequest): Holder | Promise<Holder> {
     const { authorization } = request.headers;
     if (authorization === undefined) throw unauthorized();
     const key = bearerKey(authorization);
-    if (key === undefined) return this.#guess(request, () => undefined, refuse);
+    if (key === undefined) return this.#refuse(sourceOf(request));
     const keySha256 = hashApiKey(key);
     const id = keySha256.toString("base64");
     const known = () => unexpired(this.#keys.believed(id));
@@ -119,15 +136,25 @@ export class Authenticator {
     request.lookAtKey = { id, look: () => known() ?? find() };
     // One that was good is not guessed, even where it has to be asked for again.
     const wasGood = unexpired(this.#keys.remembered(id)) !== undefined;
-    return known() ?? (wasGood ? find() : this.#guess(request, known, find));
+    return known() ?? (wasGood ? find() : this.#guess(request, id, known, find));
   }
 
   #guess(
     request: FastifyRequest,
+    id: string,
     known: () => Holder | undefined,
     find: () => Promise<Holder>,
   ): Promise<Holder> {
-    return this.#guesses.attempt(sourceOf(request), known, find);
+    const source = sourceOf(request);
+    return this.#keys.isNobodys(id)
+      ? this.#refuse(source)
+      : this.#guesses.attempt(source, known, find);
+  }
+
+  /** A guess that is wrong without looking. */
+  #refuse(source: string): Promise<never> {
+    if (this.#guesses.fail(source)) throw unauthorized();
+    return this.#guesses.attempt(source, () => undefined, refuse);
   }
 }
 

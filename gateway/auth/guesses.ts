@@ -1,6 +1,6 @@
+import { LRUCache } from "lru-cache";
 import { PublicError, rateLimited, serviceUnavailable } from "../errors.ts";
 import { levelOf, type Rate, withoutToken } from "../limits/bucket.ts";
-import { Lru } from "../lru.ts";
 
 const RATE: Rate = { burst: 20, intervalMs: 1_000 };
 const PLACES = 10_000;
@@ -11,8 +11,8 @@ interface Source {
   fullAt: number;
   /** Attempts under way. */
   open: number;
-  /** Settled when the next one under way ends. */
-  ended: PromiseWithResolvers<void>;
+  /** Settled when the next one under way ends; there when somebody waits for that. */
+  ended: PromiseWithResolvers<void> | undefined;
 }
 
 /**
@@ -20,13 +20,13 @@ interface Source {
  * No more is tried at once than there are tokens; the rest waits for its turn.
  */
 export class Guesses {
-  readonly #sources: Lru<string, Source>;
+  readonly #sources: LRUCache<string, Source>;
   readonly #patienceMs: number;
 
   /** @param patienceMs how long an attempt may wait for its turn */
   constructor(patienceMs: number, places = PLACES) {
     this.#patienceMs = patienceMs;
-    this.#sources = new Lru(places);
+    this.#sources = new LRUCache({ max: places });
   }
 
   /**
@@ -44,6 +44,7 @@ export class Guesses {
     const deadline = performance.now() + this.#patienceMs;
     while (source.open >= tokensOf(source)) {
       if (performance.now() > deadline) throw serviceUnavailable();
+      source.ended ??= Promise.withResolvers();
       await source.ended.promise;
       const found = known();
       if (found !== undefined) return found;
@@ -51,12 +52,22 @@ export class Guesses {
     return run(source, attempt);
   }
 
+  /**
+   * Counts one that needs no try to be wrong.
+   * @returns whether its turn had come; else it is an attempt like others
+   * @throws PublicError (rate_limited) where too many were wrong
+   */
+  fail(address: string): boolean {
+    const source = this.#sourceOf(address);
+    const isItsTurn = source.open < tokensOf(source);
+    if (isItsTurn) takeToken(source);
+    return isItsTurn;
+  }
+
   #sourceOf(address: string): Source {
-    const source = this.#sources.get(address) ?? {
-      fullAt: Number.NEGATIVE_INFINITY,
-      open: 0,
-      ended: Promise.withResolvers(),
-    };
+    const known = this.#sources.get(address);
+    if (known) return known;
+    const source = { fullAt: Number.NEGATIVE_INFINITY, open: 0, ended: undefined };
     this.#sources.set(address, source);
     return source;
   }
@@ -74,12 +85,15 @@ async function run<T>(source: Source, attempt: () => Promise<T>): Promise<T> {
   try {
     return await attempt();
   } catch (error) {
-    if (error instanceof PublicError && error.code === "invalid_api_key")
-      source.fullAt = withoutToken(source.fullAt, performance.now(), RATE);
+    if (error instanceof PublicError && error.code === "invalid_api_key") takeToken(source);
     throw error;
   } finally {
     source.open -= 1;
-    source.ended.resolve();
-    source.ended = Promise.withResolvers();
+    source.ended?.resolve();
+    source.ended = undefined;
   }
+}
+
+function takeToken(source: Source): void {
+  source.fullAt = withoutToken(source.fullAt, performance.now(), RATE);
 }

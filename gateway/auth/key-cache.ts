@@ -1,12 +1,12 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
+import { LRUCache } from "lru-cache";
 import type {
   AuthenticateKeyResponse,
   KeysChanged,
   OrganizationService,
 } from "../../proto/gen/organization/v1/organization_service_pb.ts";
 import { toPublicError, unauthorized } from "../errors.ts";
-import { Lru } from "../lru.ts";
 import { Currency } from "./currency.ts";
 
 const UNWATCHED_MS = 1_000;
@@ -44,11 +44,11 @@ export class KeyCache {
   readonly currency = new Currency();
   readonly #organizations: Client<typeof OrganizationService>;
   readonly #timeoutMs: number;
-  readonly #good: Lru<string, Known>;
+  readonly #good: LRUCache<string, Known>;
   /** The good ones, by the ids that changes name. */
   readonly #byKeyId = new Map<string, Known>();
   /** When those that nobody has were asked for. */
-  readonly #unknown: Lru<string, number>;
+  readonly #unknown: LRUCache<string, number>;
   readonly #underWay = new Map<string, LookUp>();
   #changes = 0;
 
@@ -60,8 +60,11 @@ export class KeyCache {
   ) {
     this.#organizations = organizations;
     this.#timeoutMs = timeoutMs;
-    this.#good = new Lru(places, ({ holder }) => this.#byKeyId.delete(holder.apiKeyId));
-    this.#unknown = new Lru(places);
+    this.#good = new LRUCache({
+      max: places,
+      dispose: ({ holder }) => this.#byKeyId.delete(holder.apiKeyId),
+    });
+    this.#unknown = new LRUCache({ max: places });
   }
 
   /** Who is believed to hold the key whose hash is `id`. */
@@ -75,6 +78,11 @@ export class KeyCache {
     return this.#good.get(id)?.holder;
   }
 
+  /** Whether it is believed that nobody holds it. */
+  isNobodys(id: string): boolean {
+    return this.#believes(this.#unknown.get(id));
+  }
+
   /**
    * Who holds a key, asked for where it is not known; those who want the same key at once share one look-up.
    * @param keySha256 32 bytes, of which `id` is a text
@@ -83,7 +91,7 @@ export class KeyCache {
   async find(id: string, keySha256: Uint8Array): Promise<Holder> {
     const holder = this.believed(id);
     if (holder) return holder;
-    if (this.#believes(this.#unknown.get(id))) throw unauthorized();
+    if (this.isNobodys(id)) throw unauthorized();
     const underWay = this.#underWay.get(id);
     return underWay && this.#mayShare(underWay) ? underWay.holder : this.#lookUp(id, keySha256);
   }
@@ -143,8 +151,6 @@ export class KeyCache {
   }
 
   #forget(id: string): void {
-    const known = this.#good.get(id);
-    if (known) this.#byKeyId.delete(known.holder.apiKeyId);
     this.#good.delete(id);
   }
 }

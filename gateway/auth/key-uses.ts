@@ -1,8 +1,8 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
 import type { FastifyBaseLogger } from "fastify";
+import { LRUCache } from "lru-cache";
 import type { OrganizationService } from "../../proto/gen/organization/v1/organization_service_pb.ts";
-import { Lru } from "../lru.ts";
 
 const EVERY_MS = 10_000;
 const PLACES = 100_000;
@@ -22,7 +22,8 @@ export class KeyUses {
   readonly #organizations: Client<typeof OrganizationService>;
   readonly #log: FastifyBaseLogger;
   /** By key id; where there are too many, those that were not used for the longest are left out. */
-  #noted = new Lru<string, Use>(PLACES);
+  // By weight, since room for a number of entries would be taken at once.
+  readonly #noted = new LRUCache<string, Use>({ maxSize: PLACES, sizeCalculation: () => 1 });
   #timer: NodeJS.Timeout | undefined;
   #telling: Promise<void> | undefined;
 
@@ -55,9 +56,7 @@ export class KeyUses {
   }
 
   async #send(): Promise<void> {
-    const noted = this.#noted;
-    this.#noted = new Lru(PLACES);
-    const uses = [...noted.values()];
+    const uses = this.#take();
     try {
       while (uses.length > 0) {
         await this.#organizations.recordKeyUse(messageOf(uses.slice(0, BATCH)), { timeoutMs });
@@ -71,9 +70,14 @@ export class KeyUses {
 
   /** Behind what was noted since. */
   #putBack(unsent: readonly Use[]): void {
-    const newer = this.#noted;
-    this.#noted = new Lru(PLACES);
-    for (const use of [...unsent, ...newer.values()]) this.#noted.set(use.apiKeyId, use);
+    for (const use of [...unsent, ...this.#take()]) this.#noted.set(use.apiKeyId, use);
+  }
+
+  /** Oldest first. */
+  #take(): Use[] {
+    const uses = [...this.#noted.rvalues()].filter((use) => use !== undefined);
+    this.#noted.clear();
+    return uses;
   }
 }
 

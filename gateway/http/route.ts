@@ -2,6 +2,7 @@ import type {
   FastifyInstance,
   FastifyReply,
   FastifyRequest,
+  onRequestHookHandler,
   preParsingHookHandler,
   RouteShorthandOptions,
 } from "fastify";
@@ -85,7 +86,7 @@ function callerOf(
 export function mount(
   app: FastifyInstance,
   routes: readonly Route[],
-  authenticate: (request: FastifyRequest, reply: FastifyReply) => Promise<void>,
+  authenticate: onRequestHookHandler,
 ): void {
   const keys = new KeysInFlight();
   const add = (to: FastifyInstance, { method, path, operation, answer }: Route) =>

@@ -1,4 +1,4 @@
-import { Lru } from "../lru.ts";
+import { LRUCache } from "lru-cache";
 import { levelOf, type Rate, withoutToken } from "./bucket.ts";
 import type { Buckets, Verdict } from "./buckets.ts";
 
@@ -9,11 +9,12 @@ const PLACES = 100_000;
 export class MemoryBuckets implements Buckets {
   readonly #rate: Rate;
   /** When each is full, by `performance.now()`. */
-  readonly #fullAt: Lru<string, number>;
+  readonly #fullAt: LRUCache<string, number>;
 
   constructor(rate: Rate, places = PLACES) {
     this.#rate = rate;
-    this.#fullAt = new Lru(places);
+    // By weight, since room for a number of entries would be taken at once.
+    this.#fullAt = new LRUCache({ maxSize: places, sizeCalculation: () => 1 });
   }
 
   take(name: string): Verdict {

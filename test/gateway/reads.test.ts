@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { Lru } from "../../gateway/lru.ts";
 import { SandboxReads } from "../../gateway/v1/sandboxes/reads.ts";
 import { SandboxSchema } from "../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import {
@@ -110,25 +109,4 @@ test("a call that fails fails for all who share it", async () => {
   const both = await Promise.allSettled([0, 1].map((n) => reads.get(caller, byId(n))));
   for (const one of both)
     expect(one).toMatchObject({ status: "rejected", reason: { code: Code.Unavailable } });
-});
-
-test("what is kept weighs no more than there is room for, and what was asked for stays", () => {
-  const gone: number[] = [];
-  const lru = new Lru<string, number>(10, (value) => gone.push(value));
-  lru.set("heavy", 0, 11);
-  expect(lru.get("heavy")).toBeUndefined();
-  for (const [key, weight] of [
-    ["a", 4],
-    ["b", 4],
-    ["a", 3],
-  ] as const)
-    lru.set(key, weight, weight);
-  lru.get("b");
-  lru.set("c", 6, 6);
-  expect([gone, [...lru.values()]]).toEqual([[3], [4, 6]]);
-  lru.set("d", 10, 10);
-  expect([gone, [...lru.values()]]).toEqual([[3, 4, 6], [10]]);
-  lru.delete("d");
-  lru.set("e", 9, 9);
-  expect(lru.size).toBe(1);
 });

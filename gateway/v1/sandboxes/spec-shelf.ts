@@ -1,6 +1,6 @@
+import { LRUCache } from "lru-cache";
 import type { Sandbox } from "../../../proto/gen/sandbox/v1/sandbox_pb.ts";
 import type { SandboxSpec } from "../../../proto/gen/sandbox/v1/spec_pb.ts";
-import { Lru } from "../../lru.ts";
 import { specText } from "./translate/sandbox.ts";
 
 /** Characters of public JSON; what belongs to it takes some times as many bytes. */
@@ -12,9 +12,9 @@ const NAMES = 1024 * 1024;
  * every way that it takes.
  */
 export class SpecShelf {
-  readonly #specs = new Lru<string, SandboxSpec>(SPECS);
+  readonly #specs = new LRUCache<string, SandboxSpec>({ maxSize: SPECS });
   /** Whose name it was when it was last read: a guess at whom to look up. */
-  readonly #names = new Lru<string, string>(NAMES);
+  readonly #names = new LRUCache<string, string>({ maxSize: NAMES });
 
   get(id: string): SandboxSpec | undefined {
     return this.#specs.get(id);
@@ -26,14 +26,14 @@ export class SpecShelf {
 
   noteName({ orgId, name, id }: Sandbox): void {
     const key = `${orgId} ${name}`;
-    if (this.#names.get(key) !== id) this.#names.set(key, id, key.length + id.length);
+    if (this.#names.get(key) !== id) this.#names.set(key, id, { size: key.length + id.length });
   }
 
   /** The sandbox with its spec, which is kept for the next time. */
   complete(sandbox: Sandbox, known: SandboxSpec | undefined): Sandbox {
     const { id, spec } = sandbox;
     if (spec) {
-      this.#specs.set(id, spec, specText(spec).length);
+      this.#specs.set(id, spec, { size: specText(spec).length });
       return sandbox;
     }
     if (!known) throw new Error("the answer holds a sandbox without a spec");
