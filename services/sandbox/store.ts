@@ -3,7 +3,7 @@ import type { Database } from "../../prisma/database.ts";
 import { refusal } from "../../prisma/database.ts";
 import { analyzeNewTables } from "../../prisma/first-statistics.ts";
 import { destroySandbox, renameSandbox, startSandbox, stopSandbox } from "./store/change.ts";
-import { createSandbox } from "./store/create.ts";
+import { Creates, type NewSandbox } from "./store/create.ts";
 import { findRemembered, isOnRecord, rememberRefusal } from "./store/idempotency.ts";
 import { listHolders, listMountedVolumes, listVolumeNames } from "./store/mounted-volumes.ts";
 import { findStanding } from "./store/quotas.ts";
@@ -42,17 +42,22 @@ import {
   updateVolume,
 } from "./store/volumes.ts";
 
-export type { NewSandbox } from "./store/create.ts";
 export type { Reported } from "./store/report.ts";
-export type { Database };
+export type { Database, NewSandbox };
 export { isOnRecord, isVolumeNameTaken };
 
 /** Every query of the sandbox service; only the files of `store/` know SQL. */
 export type Store = ReturnType<typeof createStore>;
 
 export function createStore(database: Database) {
+  const creates = new Creates(database);
   return {
-    create: bind(database, createSandbox),
+    create: bind(
+      database,
+      async function createSandbox(_, ...given: Parameters<Creates["create"]>) {
+        return creates.create(...given);
+      },
+    ),
     start: bind(database, startSandbox),
     stop: bind(database, stopSandbox),
     destroy: bind(database, destroySandbox),

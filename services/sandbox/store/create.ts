@@ -1,14 +1,16 @@
-import type { Database } from "../../../prisma/database.ts";
+import { type Database, refusal } from "../../../prisma/database.ts";
 import type { Actor } from "../../../runtime/caller.ts";
+import { inCall } from "../../../runtime/current-call.ts";
+import { Together } from "../../../runtime/together.ts";
 import { traceText } from "../../../runtime/tracing/spans.ts";
 import type { Memory } from "../domain/idempotency.ts";
 import type { Sandbox } from "../domain/sandbox.ts";
 import type { SandboxSpec } from "../domain/spec.ts";
 import { admitRun, LEASE, sandboxEvent } from "./fragments.ts";
-import { memoryValues, remember } from "./idempotency.ts";
+import { remember } from "./idempotency.ts";
 import { HAS_VOLUMES, MOUNTED, VOLUMES } from "./mounted-volumes.ts";
 import { hasRoom, isWithinSize, limitsOf, mayRun } from "./quotas.ts";
-import { columns, type SandboxRow, toSandbox } from "./rows.ts";
+import { columns, type KeptSandbox, toKeptSandbox } from "./rows.ts";
 
 /** A sandbox to be made. */
 export interface NewSandbox {
@@ -24,83 +26,155 @@ export interface NewSandbox {
   volumes: string[];
 }
 
-// The first sandbox of an organization makes its places. `asked` is what this one takes.
-const takePlaces = (condition: string) => `
-taken AS (
-  INSERT INTO sandbox.places AS p (org_id, total_sandboxes, ephemeral_running, persistent_running)
-  SELECT $2::uuid, 1, asked.ephemeral, asked.persistent
-  FROM (SELECT ($5 AND ephemeral)::int AS ephemeral, ($5 AND NOT ephemeral)::int AS persistent
-        FROM (SELECT ($6::jsonb->'lifecycle'->>'ephemeral')::boolean AS ephemeral) kind) asked
-  WHERE CASE WHEN $5::boolean THEN EXISTS (SELECT FROM lease WHERE alive AND $7::text[] <@ features)
-             ELSE NOT EXISTS (SELECT FROM lease WHERE NOT $7::text[] <@ features) END
-    AND ${condition} AND ${isWithinSize("$6::jsonb")} AND ${hasRoom("1")}
-    AND (NOT $5 OR ${mayRun("asked.ephemeral", "asked.persistent")})
-  ON CONFLICT (org_id) DO UPDATE
-  SET total_sandboxes = p.total_sandboxes + 1,
-      ephemeral_running = p.ephemeral_running + excluded.ephemeral_running,
-      persistent_running = p.persistent_running + excluded.persistent_running
-  WHERE ${hasRoom("p.total_sandboxes + 1")}
-    AND (NOT $5 OR ${mayRun(
-      "excluded.ephemeral_running * (p.ephemeral_running + 1)",
-      "excluded.persistent_running * (p.persistent_running + 1)",
-    )})
-  RETURNING p.org_id
+// What is asked for, as `rowOf` writes it.
+const ASKED = `
+asked AS MATERIALIZED (
+  SELECT a.*, (a.spec->'lifecycle'->>'ephemeral')::boolean AS ephemeral
+  FROM jsonb_to_recordset($2::jsonb) AS a (id uuid, name text, slug text, start boolean, spec jsonb, requires text[],
+    sealed text, actor jsonb, key text, hash text, trace text)
+),
+wanted AS (
+  SELECT count(*) AS total, count(*) FILTER (WHERE start AND ephemeral) AS ephemeral,
+         count(*) FILTER (WHERE start AND NOT ephemeral) AS persistent
+  FROM asked
 )`;
 
 // The lease decides in the admitting statement: a start needs a living orchestrator whose engine
 // honours the spec, a plain create only an engine that does, or none seen so far.
-const create = (take: string, mounted: string, trace: string) => `
-WITH ${LEASE}, ${limitsOf("$2::uuid")}, ${take},
+const ADMITTED = `CASE WHEN a.start THEN EXISTS (SELECT FROM lease WHERE alive AND a.requires <@ features)
+  ELSE NOT EXISTS (SELECT FROM lease WHERE NOT a.requires <@ features) END AND ${isWithinSize("a.spec")}`;
+
+const more = (kind: string) =>
+  `CASE WHEN excluded.${kind} > 0 THEN p.${kind} + excluded.${kind} ELSE 0 END`;
+
+// The first sandbox of an organization makes its places.
+const takePlaces = (condition: string) => `
+taken AS (
+  INSERT INTO sandbox.places AS p (org_id, total_sandboxes, ephemeral_running, persistent_running)
+  SELECT $1::uuid, w.total, w.ephemeral, w.persistent FROM wanted w
+  WHERE NOT EXISTS (SELECT FROM asked a WHERE NOT (${ADMITTED})) AND ${condition} AND ${hasRoom("w.total")}
+    AND (w.ephemeral + w.persistent = 0 OR ${mayRun("w.ephemeral", "w.persistent")})
+  ON CONFLICT (org_id) DO UPDATE
+  SET total_sandboxes = p.total_sandboxes + excluded.total_sandboxes,
+      ephemeral_running = p.ephemeral_running + excluded.ephemeral_running,
+      persistent_running = p.persistent_running + excluded.persistent_running
+  WHERE ${hasRoom("p.total_sandboxes + excluded.total_sandboxes")}
+    AND (excluded.ephemeral_running + excluded.persistent_running = 0
+      OR ${mayRun(more("ephemeral_running"), more("persistent_running"))})
+  RETURNING p.org_id
+)`;
+
+const OF_ASKED = "made JOIN asked a ON a.id = made.id";
+
+const create = (take: string, mounted: string) => `
+WITH ${LEASE}, ${limitsOf("$1::uuid")}, ${ASKED}, ${take},
 made AS (
   INSERT INTO sandbox.sandboxes
     (id, org_id, name, slug, status, status_reason, spec, requires, ephemeral, generation, created_at)
-  SELECT $1::uuid, taken.org_id, $3, $4,
-         CASE WHEN $5 THEN 'starting' ELSE 'created' END, CASE WHEN $5 THEN 'scheduling' END,
-         $6::jsonb, $7::text[], ($6::jsonb->'lifecycle'->>'ephemeral')::boolean,
-         CASE WHEN $5 THEN 1 ELSE 0 END, clock_timestamp()
-  FROM taken
+  SELECT a.id, taken.org_id, a.name, a.slug,
+         CASE WHEN a.start THEN 'starting' ELSE 'created' END, CASE WHEN a.start THEN 'scheduling' END,
+         a.spec, a.requires, a.ephemeral, a.start::int, clock_timestamp()
+  FROM taken, asked a
   RETURNING *
 ),
-run AS (${admitRun("made", "made.created_at", "made.created_at", "made WHERE $5", trace)}),
+run AS (${admitRun("made", "made.created_at", "made.created_at", `${OF_ASKED} WHERE a.start`, "a.trace")}),
 seal AS (
-  INSERT INTO sandbox.sealed_specs (sandbox_id, sealed) SELECT id, $8::bytea FROM made WHERE $8::bytea IS NOT NULL
+  INSERT INTO sandbox.sealed_specs (sandbox_id, sealed)
+  SELECT made.id, decode(a.sealed, 'base64') FROM ${OF_ASKED} WHERE a.sealed IS NOT NULL
 )${mounted}
-SELECT ${columns("made")},
-       ${sandboxEvent("sandbox_created", "made", "$9", "made.created_at")},
-       (SELECT ${sandboxEvent("sandbox_started", "made", "$9", "run.admitted_at + interval '1 microsecond'")} FROM run),
-       ${remember({ kind: "sandbox", verb: "create" }, "made", "$10", "$11")}
-FROM made`;
+SELECT json_agg(r)::text AS rows FROM (
+  SELECT ${columns("made")},
+         ${sandboxEvent("sandbox_created", "made", "a.actor", "made.created_at")} AS created,
+         (SELECT ${sandboxEvent("sandbox_started", "made", "a.actor", "run.admitted_at + interval '1 microsecond'")}
+          FROM run WHERE run.sandbox_id = made.id) AS started,
+         ${remember({ kind: "sandbox", verb: "create" }, "made", "a.key", "decode(a.hash, 'hex')")}
+  FROM ${OF_ASKED}
+) r`;
 
 // What mounts nothing pays nothing for volumes.
-const CREATE = create(takePlaces("true"), "", "$12");
-const CREATE_MOUNTING = create(`${VOLUMES}, ${takePlaces(HAS_VOLUMES)}`, `, ${MOUNTED}`, "$13");
+const CREATE = create(takePlaces("true"), "");
+const CREATE_MOUNTING = create(`${VOLUMES}, ${takePlaces(HAS_VOLUMES)}`, `, ${MOUNTED}`);
+
+/** A new sandbox, and its row of `asked` as JSON. */
+interface Asked {
+  make: NewSandbox;
+  row: string;
+}
+
+function rowOf(make: NewSandbox, actor: Actor, memory: Memory | undefined): string {
+  const { id, name, slug, start, spec, requires, sealed } = make;
+  return JSON.stringify({
+    ...{ id, name, slug, start, spec, requires, actor },
+    sealed: sealed && Buffer.from(sealed).toString("base64"),
+    key: memory?.key ?? null,
+    hash: memory ? Buffer.from(memory.requestHash).toString("hex") : null,
+    trace: traceText(),
+  });
+}
+
+/** In the order of `asked`; none is made where a lease, a quota or the lack of a volume refuses one. */
+async function insert(database: Database, asked: readonly Asked[], volumes: readonly string[]) {
+  const [orgId = null] = asked.map(({ make }) => make.orgId);
+  const [made] = await database.query<{ rows: string | null }>(
+    volumes.length > 0 ? CREATE_MOUNTING : CREATE,
+    orgId,
+    `[${asked.map(({ row }) => row).join()}]`,
+    ...(volumes.length > 0 ? [volumes] : []),
+  );
+  const rows: KeptSandbox[] = made?.rows ? JSON.parse(made.rows) : [];
+  const byId = new Map(rows.map((row) => [row.id, toKeptSandbox(row)]));
+  return asked.map(({ make }) => byId.get(make.id));
+}
+
+/** Most of one statement. */
+const AT_ONCE = 8;
+/** What is larger has a statement of its own. */
+const LARGE_CHARS = 32 * 1024;
+/** One of several was refused; which, each finds out by itself. */
+const APART = Symbol("apart");
+
+type Made = Sandbox | undefined | typeof APART;
 
 /**
- * Makes a sandbox, admits its start where asked, takes its places and writes its events, all or nothing.
- * @returns undefined where the engine's lease, a quota or the lack of a volume refused it
- * @throws a unique violation of sandboxes_name_key or sandboxes_slug_key, or what `isOnRecord` knows
+ * Makes sandboxes. Those of one organization wait for each other anyway, for each takes a place: those that come meanwhile
+ * are one statement, and hold one connection.
  */
-export async function createSandbox(
-  database: Database,
-  make: NewSandbox,
-  actor: Actor,
-  memory?: Memory,
-): Promise<Sandbox | undefined> {
-  const mounts = make.volumes.length > 0;
-  const [row] = await database.query<SandboxRow>(
-    mounts ? CREATE_MOUNTING : CREATE,
-    make.id,
-    make.orgId,
-    make.name,
-    make.slug,
-    make.start,
-    JSON.stringify(make.spec),
-    make.requires,
-    make.sealed,
-    JSON.stringify(actor),
-    ...memoryValues(memory),
-    ...(mounts ? [make.volumes] : []),
-    traceText(),
-  );
-  return row && toSandbox(row);
+export class Creates {
+  readonly #database: Database;
+  readonly #together: Together<Asked, Made>;
+
+  constructor(database: Database) {
+    this.#database = database;
+    this.#together = new Together({ ask: (asked) => this.#insertAll(asked), most: AT_ONCE });
+  }
+
+  /**
+   * Makes a sandbox, admits its start where asked, takes its places and writes its events, all or nothing.
+   * @returns undefined where the engine's lease, a quota or the lack of a volume refused it
+   * @throws a unique violation of sandboxes_name_key or sandboxes_slug_key, or what `isOnRecord` knows
+   */
+  async create(make: NewSandbox, actor: Actor, memory?: Memory): Promise<Sandbox | undefined> {
+    const asked = { make, row: rowOf(make, actor, memory) };
+    const isAlone = make.volumes.length > 0 || asked.row.length > LARGE_CHARS;
+    const made = isAlone ? APART : await this.#together.ask(make.orgId, asked);
+    if (made !== APART) return made;
+    const [one] = await insert(this.#database, [asked], make.volumes);
+    return one;
+  }
+
+  async #insertAll(asked: readonly Asked[]): Promise<Made[]> {
+    // Whoever came first may be answered, and gone, when its successors' turn comes.
+    const call = { owner: asked[0]?.make.orgId, signal: undefined };
+    const apart: Made[] = asked.map(() => APART);
+    try {
+      const made = await inCall(call, () => insert(this.#database, asked, []));
+      return asked.length > 1 && made.includes(undefined) ? apart : made;
+    } catch (error) {
+      if (asked.length === 1 || !refusal(error)?.code.startsWith(INTEGRITY)) throw error;
+      return apart;
+    }
+  }
 }
+
+/** The class of unique violations, and of keys that are on record; all was undone. */
+const INTEGRITY = "23";

@@ -66,7 +66,7 @@ export function admitRun(
          least(sandbox.limit_secs(${of}.spec), ${UPTIME_SECS}), ${UPTIME_SECS},
          'running', 'starting', ${admittedAt}, ${dueAt}, ${trace}::text
   FROM ${from}
-  RETURNING admitted_at`;
+  RETURNING sandbox_id, admitted_at`;
 }
 
 /** The audit event of a change that made the row `of`; parameter `actor` is the actor as JSON. */

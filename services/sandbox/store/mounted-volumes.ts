@@ -11,16 +11,16 @@ function named(org: string, names: string): string {
     AND (v.name = ANY(${names}) OR v.kind = 'host' AND '${HOST_VOLUME}' = ANY(${names}))`;
 }
 
-/** The volumes that a create names: `$2` is the organization, `$12` their names. */
+/** The volumes that a create names: `$1` is the organization, `$3` their names. */
 export const VOLUMES = `
 volumes AS MATERIALIZED (
   SELECT v.id, coalesce(v.name, '${HOST_VOLUME}') AS name FROM sandbox.volumes v
-  WHERE ${named("$2::uuid", "$12::text[]")}
+  WHERE ${named("$1::uuid", "$3::text[]")}
   FOR KEY SHARE
 )`;
 
 /** Whether all of them are there. */
-export const HAS_VOLUMES = "(SELECT count(*) FROM volumes) = cardinality($12::text[])";
+export const HAS_VOLUMES = "(SELECT count(*) FROM volumes) = cardinality($3::text[])";
 
 /** Writes down what the row `made` takes something from. */
 export const MOUNTED = `
