@@ -43,6 +43,7 @@ export class PublicError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   /** The code's own, but for an `invalid_request` that state stands in the way of, and not form. */
   readonly status: number;
+  #text: string | undefined;
 
   constructor(
     code: ErrorCode,
@@ -62,6 +63,12 @@ export class PublicError extends Error {
   /** The body of the answer. */
   envelope() {
     return { error: { code: this.code, message: this.message, details: this.details } };
+  }
+
+  /** The same as JSON. */
+  get text(): string {
+    this.#text ??= JSON.stringify(this.envelope());
+    return this.#text;
   }
 }
 

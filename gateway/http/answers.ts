@@ -39,7 +39,7 @@ export function errorAnswer(error: unknown, request: FastifyRequest) {
   return {
     status: answer.status,
     headers: { "x-request-id": request.id, ...answer.headers, "content-type": JSON_TYPE },
-    body: JSON.stringify(answer.envelope()),
+    body: answer.text,
   };
 }
 

@@ -48,7 +48,7 @@ function faultOf(error: NodeJS.ErrnoException): FieldFault {
 }
 
 function message(answer: PublicError): string {
-  const body = JSON.stringify(answer.envelope());
+  const body = answer.text;
   return [
     `HTTP/1.1 ${answer.status} Bad Request`,
     `content-type: ${JSON_TYPE}`,
