@@ -1,7 +1,5 @@
-import { type Database, refusal } from "../../../prisma/database.ts";
+import type { Database } from "../../../prisma/database.ts";
 import type { Actor } from "../../../runtime/caller.ts";
-import { inCall } from "../../../runtime/current-call.ts";
-import { Together } from "../../../runtime/together.ts";
 import { traceText } from "../../../runtime/tracing/spans.ts";
 import type { Memory } from "../domain/idempotency.ts";
 import type { Sandbox } from "../domain/sandbox.ts";
@@ -96,12 +94,12 @@ const CREATE = create(takePlaces("true"), "");
 const CREATE_MOUNTING = create(`${VOLUMES}, ${takePlaces(HAS_VOLUMES)}`, `, ${MOUNTED}`);
 
 /** A new sandbox, and its row of `asked` as JSON. */
-interface Asked {
+export interface Asked {
   make: NewSandbox;
   row: string;
 }
 
-function rowOf(make: NewSandbox, actor: Actor, memory: Memory | undefined): string {
+export function rowOf(make: NewSandbox, actor: Actor, memory: Memory | undefined): string {
   const { id, name, slug, start, spec, requires, sealed } = make;
   return JSON.stringify({
     ...{ id, name, slug, start, spec, requires, actor },
@@ -113,7 +111,7 @@ function rowOf(make: NewSandbox, actor: Actor, memory: Memory | undefined): stri
 }
 
 /** In the order of `asked`; none is made where a lease, a quota or the lack of a volume refuses one. */
-async function insert(database: Database, asked: readonly Asked[], volumes: readonly string[]) {
+export async function insertSandboxes(database: Database, asked: readonly Asked[], volumes: readonly string[]) {
   const [orgId = null] = asked.map(({ make }) => make.orgId);
   const [made] = await database.query<{ rows: string | null }>(
     volumes.length > 0 ? CREATE_MOUNTING : CREATE,
@@ -125,56 +123,3 @@ async function insert(database: Database, asked: readonly Asked[], volumes: read
   const byId = new Map(rows.map((row) => [row.id, toKeptSandbox(row)]));
   return asked.map(({ make }) => byId.get(make.id));
 }
-
-/** Most of one statement. */
-const AT_ONCE = 8;
-/** What is larger has a statement of its own. */
-const LARGE_CHARS = 32 * 1024;
-/** One of several was refused; which, each finds out by itself. */
-const APART = Symbol("apart");
-
-type Made = Sandbox | undefined | typeof APART;
-
-/**
- * Makes sandboxes. Those of one organization wait for each other anyway, for each takes a place: those that come meanwhile
- * are one statement, and hold one connection.
- */
-export class Creates {
-  readonly #database: Database;
-  readonly #together: Together<Asked, Made>;
-
-  constructor(database: Database) {
-    this.#database = database;
-    this.#together = new Together({ ask: (asked) => this.#insertAll(asked), most: AT_ONCE });
-  }
-
-  /**
-   * Makes a sandbox, admits its start where asked, takes its places and writes its events, all or nothing.
-   * @returns undefined where the engine's lease, a quota or the lack of a volume refused it
-   * @throws a unique violation of sandboxes_name_key or sandboxes_slug_key, or what `isOnRecord` knows
-   */
-  async create(make: NewSandbox, actor: Actor, memory?: Memory): Promise<Sandbox | undefined> {
-    const asked = { make, row: rowOf(make, actor, memory) };
-    const isAlone = make.volumes.length > 0 || asked.row.length > LARGE_CHARS;
-    const made = isAlone ? APART : await this.#together.ask(make.orgId, asked);
-    if (made !== APART) return made;
-    const [one] = await insert(this.#database, [asked], make.volumes);
-    return one;
-  }
-
-  async #insertAll(asked: readonly Asked[]): Promise<Made[]> {
-    // Whoever came first may be answered, and gone, when its successors' turn comes.
-    const call = { owner: asked[0]?.make.orgId, signal: undefined };
-    const apart: Made[] = asked.map(() => APART);
-    try {
-      const made = await inCall(call, () => insert(this.#database, asked, []));
-      return asked.length > 1 && made.includes(undefined) ? apart : made;
-    } catch (error) {
-      if (asked.length === 1 || !refusal(error)?.code.startsWith(INTEGRITY)) throw error;
-      return apart;
-    }
-  }
-}
-
-/** The class of unique violations, and of keys that are on record; all was undone. */
-const INTEGRITY = "23";

@@ -81,6 +81,23 @@ test("a name that is taken refuses its own create alone", async () => {
     expect(reason).toMatchObject({ reason: "NAME_ALREADY_EXISTS", metadata: { field: "name" } });
 });
 
+test("what PostgreSQL cannot hold fails its own create alone", async () => {
+  const caller = newCaller();
+  const unheld = createInput({}, { name: "box-2" });
+  unheld.spec = { ...unheld.spec, labels: { zero: "\0" } };
+  const ends = await Promise.allSettled(
+    [named("box-0"), named("box-1"), unheld, named("box-3")].map((input) =>
+      createSandbox(bench.ctx, caller, input),
+    ),
+  );
+  expect(ends.map(({ status }) => status)).toEqual([
+    "fulfilled",
+    "fulfilled",
+    "rejected",
+    "fulfilled",
+  ]);
+});
+
 test("of more than there is room for as many are made as there is room for", async () => {
   const caller = newCaller();
   await setLimits(bench.database, caller.orgId, {
