@@ -2,7 +2,6 @@ import type { Database } from "../../../prisma/database.ts";
 import type { Actor } from "../../../runtime/caller.ts";
 import { traceText } from "../../../runtime/tracing/spans.ts";
 import type { Memory } from "../domain/idempotency.ts";
-import type { Sandbox } from "../domain/sandbox.ts";
 import type { SandboxSpec } from "../domain/spec.ts";
 import { admitRun, LEASE, sandboxEvent } from "./fragments.ts";
 import { remember } from "./idempotency.ts";
@@ -111,7 +110,11 @@ export function rowOf(make: NewSandbox, actor: Actor, memory: Memory | undefined
 }
 
 /** In the order of `asked`; none is made where a lease, a quota or the lack of a volume refuses one. */
-export async function insertSandboxes(database: Database, asked: readonly Asked[], volumes: readonly string[]) {
+export async function insertSandboxes(
+  database: Database,
+  asked: readonly Asked[],
+  volumes: readonly string[],
+) {
   const [orgId = null] = asked.map(({ make }) => make.orgId);
   const [made] = await database.query<{ rows: string | null }>(
     volumes.length > 0 ? CREATE_MOUNTING : CREATE,
