@@ -11,7 +11,7 @@ export interface Coalesced {
 
 /**
  * @param onError gets what the task throws; it runs again when it is called again
- * @param restMs between two runs: what is asked for meanwhile is one run, and where little is asked for nobody waits
+ * @param restMs behind each run: what is asked for meanwhile is one run, and waits for no longer than that
  */
 export function coalesce(
   task: () => Promise<void>,
