@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { generateApiKey } from "../../runtime/api-key.ts";
 import type { Running } from "./contenders.ts";
+import { cursorsFrom } from "./cursors.ts";
 import { fill, type Stock } from "./database.ts";
 import { type Alone, type Ground, openGround, pidOf, ready } from "./ground.ts";
 import { makeOne } from "./make.ts";
@@ -64,12 +65,14 @@ export async function startMonolith(ground: Ground, name: "pg" | "prisma"): Prom
 export async function stockUp(ground: Ground, port: number, count: number): Promise<Stock> {
   const { apiKey, serviceToken, databaseUrl } = ground;
   const made = await makeOne(port, apiKey);
+  const some = await fill(databaseUrl, made.id, count);
   return {
     apiKey,
     wrongKey: generateApiKey(),
     serviceToken,
     wrongToken: randomBytes(32).toString("hex"),
     orgId: made.org_id,
-    ...(await fill(databaseUrl, made.id, count)),
+    ...some,
+    cursors: await cursorsFrom(ground, made.org_id, 0),
   };
 }

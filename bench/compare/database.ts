@@ -13,6 +13,8 @@ export interface Stock {
   orgId: string;
   ids: string[];
   names: string[];
+  /** Of pages of 20 from the first sandboxes on. */
+  cursors: string[];
 }
 
 // A second apart and to the millisecond: what Prisma reads of a time is all of it then.

@@ -1,23 +1,19 @@
-import { toUs } from "../../prisma/pages.ts";
-import { type PagePoint, page } from "../../runtime/pages.ts";
-import { withClient } from "../../runtime/postgres/connect.ts";
-import { createSecrets } from "../../runtime/secrets.ts";
 import { Generator } from "../generator/generator.ts";
 import { median } from "../support/measure.ts";
 import { startMonolith, stockUp } from "./arena.ts";
 import { type Contender, TITLES } from "./contenders.ts";
+import { cursorsFrom, PAGE, PAGES } from "./cursors.ts";
 import type { Stock } from "./database.ts";
 import { type Ground, openGround, pidOf, ready } from "./ground.ts";
 import type { Options } from "./options.ts";
-import { ROWS, type Row, restTarget } from "./rows.ts";
+import { pageAt, ROWS, type Row, restTarget } from "./rows.ts";
 import { type Turn, takeTurn } from "./turn.ts";
 
 const FEW = 1_000;
 const PLACES = ["first", "middle", "last"] as const;
-const PAGE = 20;
 const GOAL = 1.2;
 
-/** A page of 20: the first, one in the middle and the last, of an organization with few sandboxes and with many. */
+/** A page of 20: at the beginning, in the middle and at the end, of an organization with few sandboxes and with many. */
 export async function pages(options: Options, say: (line: string) => void): Promise<string[]> {
   const ground = await openGround();
   const generator = new Generator();
@@ -69,31 +65,11 @@ export async function pages(options: Options, say: (line: string) => void): Prom
   }
 }
 
-/** Cursors are made as the program makes them: walking to the last page would take 50,000 requests. */
+/** Pages near the place, no two of which are the same: those that are asked for at once would be one question. */
 async function rowsOf(ground: Ground, { orgId }: Stock, size: number): Promise<Row[]> {
-  const secrets = createSecrets(Buffer.from(ground.secretsKey, "hex"));
-  const listed = { list: "sandboxes", orgId, filters: [[], []] };
-  const paths = ["/v1/sandboxes?limit=20"];
-  for (const offset of [size / 2, size - PAGE - 1]) {
-    const next = await pointAt(ground.databaseUrl, offset);
-    const sign = (data: string) => secrets.hmac("cursor", data);
-    const asked = { limit: PAGE, cursor: "" };
-    const { nextCursor } = await page(sign, listed, asked, async () => ({ rows: [], next }));
-    paths.push(`${paths[0]}&cursor=${nextCursor}`);
-  }
-  return paths.map((path) => ({ ...ROWS.list, rest: () => [{ method: "GET", path }] }));
-}
-
-function pointAt(databaseUrl: string, offset: number): Promise<PagePoint> {
-  return withClient(databaseUrl, async (client) => {
-    const { rows } = await client.query<PagePoint>(
-      `SELECT id, ${toUs("created_at")} AS us FROM sandbox.sandboxes WHERE destroyed_at IS NULL
-       ORDER BY created_at DESC, id DESC OFFSET $1 LIMIT 1`,
-      [offset],
-    );
-    if (!rows[0]) throw new Error("there is no such page");
-    return rows[0];
-  });
+  const offsets = [0, size / 2, size - PAGES - PAGE];
+  const places = await Promise.all(offsets.map((offset) => cursorsFrom(ground, orgId, offset)));
+  return places.map((cursors) => ({ ...ROWS.walk, rest: () => cursors.map(pageAt) }));
 }
 
 function cells(turns: readonly (readonly Turn[])[]): string {

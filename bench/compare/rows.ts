@@ -1,4 +1,5 @@
 import type { GrpcTarget, HttpTarget } from "../generator/job.ts";
+import { PAGE } from "./cursors.ts";
 import type { Stock } from "./database.ts";
 import { BODY, SPEC_MESSAGE } from "./spec.ts";
 
@@ -29,6 +30,8 @@ interface Request {
 const ADDRESSES = Array.from({ length: 12_000 }, (_, n) => `198.18.${n >> 8}.${n & 255}`);
 
 const get = (path: string): Request => ({ method: "GET", path });
+const FIRST_PAGE = `/v1/sandboxes?limit=${PAGE}`;
+export const pageAt = (cursor: string) => get(`${FIRST_PAGE}&cursor=${cursor}`);
 const byId = ({ ids }: Stock) => ids.map((id) => ({ key: { id } }));
 
 export const ROWS = {
@@ -50,11 +53,21 @@ export const ROWS = {
     },
   },
   list: {
-    title: "list a page of 20",
+    title: "list a page of 20, the first one",
     goals: { one: 1, separate: 0.6 },
     group: "reads",
-    rest: () => [get("/v1/sandboxes?limit=20")],
-    rpc: { method: "ListSandboxes", requests: () => [{ page_size: 20 }] },
+    rest: () => [get(FIRST_PAGE)],
+    rpc: { method: "ListSandboxes", requests: () => [{ page_size: PAGE }] },
+  },
+  walk: {
+    title: "list a page of 20, each another one",
+    goals: { one: 1, separate: 0.6 },
+    group: "reads",
+    rest: ({ cursors }) => cursors.map(pageAt),
+    rpc: {
+      method: "ListSandboxes",
+      requests: ({ cursors }) => cursors.map((cursor) => ({ page_size: PAGE, page_token: cursor })),
+    },
   },
   create: {
     title: "create (no start)",

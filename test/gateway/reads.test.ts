@@ -9,6 +9,7 @@ import {
 } from "../../proto/gen/sandbox/v1/sandbox_service_pb.ts";
 import { SandboxSpecSchema } from "../../proto/gen/sandbox/v1/spec_pb.ts";
 import type { Caller } from "../../runtime/caller.ts";
+import { requireCaller } from "../../runtime/rpc/context.ts";
 import { createInProcessTransport } from "../../runtime/rpc/in-process.ts";
 import { ORG_ID } from "./support/fake-services.ts";
 
@@ -22,6 +23,7 @@ const caller: Caller = {
 /** Sandboxes whose service leaves out what it is told to. */
 function open(names: string[]) {
   const asked: Pick<BatchGetSandboxesRequest, "ids" | "names" | "knownSpecs">[] = [];
+  const listed: string[] = [];
   const there = names.map((name, i) => ({ id: idOf(i), name, image: `image-${i}` }));
   const sandbox = ({ id, name, image }: (typeof there)[number], hasSpec: boolean) =>
     create(SandboxSchema, {
@@ -36,13 +38,19 @@ function open(names: string[]) {
           const wanted = there.filter(({ id, name }) => ids.includes(id) || names.includes(name));
           return { sandboxes: wanted.map((one) => sandbox(one, !knownSpecs.includes(one.id))) };
         },
-        listSandboxes: ({ omitSpecs }) => ({
-          sandboxes: there.map((one) => sandbox(one, !omitSpecs)),
-        }),
+        listSandboxes: ({ omitSpecs, pageSize }, context) => {
+          listed.push(`${requireCaller(context).orgId} ${pageSize}`);
+          return { sandboxes: there.map((one) => sandbox(one, !omitSpecs)) };
+        },
       }),
     { log: { error: () => undefined }, freeze: true },
   );
-  return { there, asked, reads: new SandboxReads(createClient(SandboxService, transport), 1_000) };
+  return {
+    there,
+    asked,
+    listed,
+    reads: new SandboxReads(createClient(SandboxService, transport), 1_000),
+  };
 }
 
 const byId = (n: number) => ({ case: "id" as const, value: idOf(n) });
@@ -89,10 +97,25 @@ test("a page asks only for the specs that are not known", async () => {
   const { reads, asked } = open(["one", "two"]);
   await reads.get(caller, byId(0));
   for (const _ of [1, 2]) {
-    const { sandboxes } = await reads.list(caller, {}, AbortSignal.timeout(5_000));
+    const { sandboxes } = await reads.list(caller, {});
     expect(sandboxes.map(({ spec }) => spec?.image)).toEqual(["image-0", "image-1"]);
   }
   expect(asked.map(({ ids }) => ids)).toEqual([[idOf(0)], [idOf(1)]]);
+});
+
+test("the same page, asked for at the same moment, is one call; another page or organization has its own", async () => {
+  const { reads, listed, there } = open(["one"]);
+  const other = { ...caller, orgId: idOf(9) };
+  const pages = await Promise.all([
+    reads.list(caller, { limit: 5 }),
+    reads.list(caller, { limit: 5 }),
+    reads.list(caller, { limit: 6 }),
+    reads.list(other, { limit: 5 }),
+  ]);
+  expect(listed.sort()).toEqual([`${ORG_ID} 5`, `${ORG_ID} 6`, `${other.orgId} 5`].sort());
+  for (const { sandboxes } of pages) expect(sandboxes).toMatchObject([{ name: "one" }]);
+  there.pop();
+  expect(await reads.list(caller, { limit: 5 })).toMatchObject({ sandboxes: [] });
 });
 
 test("a call that fails fails for all who share it", async () => {

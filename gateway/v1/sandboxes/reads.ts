@@ -19,9 +19,20 @@ interface Wanted {
   key: Key;
 }
 
+interface WantedPage {
+  caller: Caller;
+  query: ListQuery;
+}
+
+/** The same object for all who share it. */
+export interface SandboxesPage {
+  readonly sandboxes: readonly Sandbox[];
+  readonly nextPageToken: string | undefined;
+}
+
 /**
- * Reads sandboxes. What one organization asks for at the same moment is one call, for the first of them in logs and traces; specs
- * that are known here are not sent again.
+ * Reads sandboxes. What one organization asks for at the same moment is one call, for the first of them in logs and traces: sandboxes
+ * of any keys, or one page. Specs that are known here are not sent again.
  */
 export class SandboxReads {
   readonly #sandboxes: Client<typeof SandboxService>;
@@ -30,6 +41,10 @@ export class SandboxReads {
   readonly #together = new Together<Wanted, Sandbox | undefined>({
     ask: (wanted) => this.#find(wanted),
     most: MOST,
+  });
+  readonly #pages = new Together<WantedPage, SandboxesPage>({
+    ask: (wanted) => this.#page(wanted),
+    most: Number.POSITIVE_INFINITY,
   });
 
   /** @param timeoutMs deadline of one call */
@@ -45,9 +60,17 @@ export class SandboxReads {
     return found;
   }
 
-  async list(caller: Caller, query: ListQuery, signal: AbortSignal) {
-    const options = callFor(caller, this.#timeoutMs, signal);
+  list(caller: Caller, query: ListQuery): Promise<SandboxesPage> {
+    return this.#pages.ask(`${caller.orgId} ${JSON.stringify(query)}`, { caller, query });
+  }
+
+  // All of them want the same.
+  async #page(wanted: readonly WantedPage[]): Promise<SandboxesPage[]> {
+    const [first] = wanted;
+    if (!first) return [];
+    const { caller, query } = first;
     const request = { ...listMessage(query), omitSpecs: true };
+    const options = callFor(caller, this.#timeoutMs);
     const { sandboxes, nextPageToken } = await this.#sandboxes.listSandboxes(request, options);
     const specs = await this.#specsOf(caller, sandboxes);
     // One that has no spec any more was cleared away meanwhile.
@@ -55,7 +78,7 @@ export class SandboxReads {
       const spec = specs.get(sandbox.id);
       return sandbox.spec || spec ? [this.#shelf.complete(sandbox, spec)] : [];
     });
-    return { sandboxes: whole, nextPageToken };
+    return Array<SandboxesPage>(wanted.length).fill({ sandboxes: whole, nextPageToken });
   }
 
   async #specsOf(caller: Caller, sandboxes: readonly Sandbox[]): Promise<Map<string, SandboxSpec>> {

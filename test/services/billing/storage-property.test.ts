@@ -184,8 +184,8 @@ test("random measurements over random windows: exact; days, volumes and adjoinin
     ),
     { numRuns: 80 },
   );
-  // Most windows cut something.
-  expect(cut).toBeGreaterThan(10);
+  // How many windows cut something is chance; that none does is not.
+  expect(cut).toBeGreaterThan(0);
 }, 120_000);
 
 test("what is accrued is the area under the measurements, to one unit a stretch", async () => {
