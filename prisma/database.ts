@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { PrismaPg } from "@prisma/adapter-pg";
-import { makeTypedQueryFactory, type TypedSql } from "@prisma/client/runtime/client";
 import { forAll } from "../runtime/current-call.ts";
 import { PrismaClient } from "./client/client.ts";
 import { dig } from "./dig.ts";
 import { BoundedPool, type PoolNumbers } from "./pool.ts";
+import { runStatement } from "./statement.ts";
 import { asUnavailable } from "./unavailable.ts";
 
 /**
@@ -56,18 +56,21 @@ export function openDatabase(url: string, options: DatabaseOptions = {}): Databa
   const pool = openPool(url, options);
   const adapter = new PrismaPg(pool, {
     statementNameGenerator: ({ sql }) => statementName(sql),
-    disposeExternalPool: true,
   });
   const prisma = new PrismaClient({ adapter });
+  const connected = adapter.connect();
+  let closed: Promise<void> | undefined;
   return {
     prisma: withUnavailable(prisma),
     query: async <Row>(sql: string, ...values: unknown[]) => {
-      // The factory's result type is open; the store that wrote the SQL names the row.
-      const typed = makeTypedQueryFactory(sql)(...values) as TypedSql<unknown[], Row>;
-      return withoutDeadlock(() => prisma.$queryRawTyped(typed)).catch(rethrow);
+      const own = await connected;
+      return withoutDeadlock(() => runStatement<Row>(own, sql, values)).catch(rethrow);
     },
     pool: () => pool.numbers,
-    close: () => prisma.$disconnect(),
+    close: () => {
+      closed ??= prisma.$disconnect().then(() => pool.end());
+      return closed;
+    },
   };
 }
 

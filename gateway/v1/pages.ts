@@ -1,5 +1,4 @@
 import Type, { type Static, type TSchema } from "typebox";
-import { derived } from "../../runtime/derived.ts";
 import { nullable, text } from "../validation/schema.ts";
 
 /** The query of every route that answers page by page. */
@@ -36,10 +35,8 @@ export function publicPage<T>(data: T[], nextPageToken: string | undefined) {
   } satisfies Static<ReturnType<typeof pageOf>>;
 }
 
-/** The JSON of a page, given that of its items; made once where several are answered with the same page. */
+/** The JSON of a page, given that of its items. */
 export function pageText<T>(itemText: (item: T) => string) {
-  return derived(
-    ({ data, ...rest }: ReturnType<typeof publicPage<T>>): string =>
-      `{"data":[${data.map(itemText).join(",")}],${JSON.stringify(rest).slice(1)}`,
-  );
+  return ({ data, ...rest }: ReturnType<typeof publicPage<T>>): string =>
+    `{"data":[${data.map(itemText).join(",")}],${JSON.stringify(rest).slice(1)}`;
 }

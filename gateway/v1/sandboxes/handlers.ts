@@ -1,11 +1,9 @@
 import type { Static } from "typebox";
-import { derived } from "../../../runtime/derived.ts";
 import type { Call } from "../../http/route.ts";
 import { callFor } from "../../http/rpc.ts";
 import { publicPage } from "../pages.ts";
 import { given } from "../values.ts";
 import { keyById } from "./keys.ts";
-import type { SandboxesPage } from "./reads.ts";
 import { answerOf } from "./replays.ts";
 import type { CreateSandboxRequest, UpdateSandboxRequest } from "./schema/create.ts";
 import type { CreateQuery, ListQuery, SandboxIdParams } from "./schema/queries.ts";
@@ -27,13 +25,11 @@ export function createHandler(deps: SandboxDeps) {
 }
 
 export function listHandler({ reads }: SandboxDeps) {
-  return async ({ query, caller }: Call<unknown, ListQuery>) =>
-    publicSandboxes(await reads.list(caller, query));
+  return async ({ query, caller }: Call<unknown, ListQuery>) => {
+    const page = await reads.list(caller, query);
+    return publicPage(page.sandboxes.map(publicSandbox), page.nextPageToken);
+  };
 }
-
-const publicSandboxes = derived(({ sandboxes, nextPageToken }: SandboxesPage) =>
-  publicPage(sandboxes.map(publicSandbox), nextPageToken),
-);
 
 export function updateHandler({ sandboxes, rpcTimeoutMs }: SandboxDeps) {
   return async (call: UpdateCall) => {
