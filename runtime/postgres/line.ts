@@ -45,6 +45,13 @@ export function openLine(options: LineOptions, ears: LineEars): Line {
   const proofs = `sandgate_proof_${randomBytes(8).toString("hex")}`;
   let timer: NodeJS.Timeout | undefined;
   let over = false;
+  let last: Promise<unknown> = Promise.resolve();
+  // One statement at a time: pg gives up its own queue.
+  const say = (text: string, values?: string[]): Promise<unknown> => {
+    const said = last.then(() => client.query(text, values));
+    last = said.catch(() => undefined);
+    return said;
+  };
 
   const end = async () => {
     over = true;
@@ -65,7 +72,7 @@ export function openLine(options: LineOptions, ears: LineEars): Line {
       timer = setTimeout(prove, proveEveryMs);
       ears.proven?.(at);
     };
-    client.query(`NOTIFY ${proofs}`).catch(lose);
+    say(`NOTIFY ${proofs}`).catch(lose);
   };
 
   client.on("error", lose);
@@ -79,7 +86,7 @@ export function openLine(options: LineOptions, ears: LineEars): Line {
   client
     .connect()
     // What is said here is nothing that has to survive a crash, so that it waits for no disk.
-    .then(() => client.query(`${listen}; SET synchronous_commit = off`))
+    .then(() => say(`${listen}; SET synchronous_commit = off`))
     .then(() => {
       if (over) return;
       ears.open?.();
@@ -88,7 +95,7 @@ export function openLine(options: LineOptions, ears: LineEars): Line {
     .catch(lose);
   return {
     notify: async (channel, payload) => {
-      await client.query("SELECT pg_notify($1, $2)", [channel, payload]);
+      await say("SELECT pg_notify($1, $2)", [channel, payload]);
     },
     end,
   };
