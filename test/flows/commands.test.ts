@@ -31,8 +31,18 @@ beforeAll(async () => {
 afterAll(() => rm(parent, { recursive: true, force: true }));
 
 afterEach(() => {
-  for (const pid of processesOf(parent)) process.kill(pid, "SIGKILL");
+  killAll(parent);
 });
+
+/** Those that have ended meanwhile need no more. */
+function killAll(folder: string): void {
+  for (const pid of processesOf(folder))
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+    }
+}
 
 interface Shown {
   id: string;
@@ -69,12 +79,12 @@ test("npm start makes a sandbox by the line it prints, and finds it again after 
   const second = npmStart({ cwd: clone });
   expect(await get(second, made.id)).toEqual(made);
   expect(second.stdout()).not.toContain(key);
-  for (const pid of processesOf(clone)) process.kill(pid, "SIGKILL");
+  killAll(clone);
   await second.ended;
 
   const third = npmStart({ cwd: clone });
   expect(await get(third, made.id)).toEqual(made);
-  expect((await paste(third)).status).toBe("running");
+  expect(await paste(third)).toMatchObject({ status: "running" });
   // What a supervisor does: to npm alone.
   third.child.kill("SIGTERM");
   await third.ended;
