@@ -47,22 +47,12 @@ function killAll(folder: string): void {
 interface Shown {
   id: string;
   status: string;
-  error?: { code: string };
 }
 
 /** Pastes the line that the program prints. */
 async function paste(program: Started): Promise<Shown> {
   const { stdout } = await run("sh", ["-c", await program.curlLine()], { env: outsideEnv() });
   return JSON.parse(stdout);
-}
-
-/** The same until it is answered otherwise than that it may be tried again: behind a crash much is made up for at once. */
-async function pasteAgain(program: Started): Promise<Shown> {
-  const answer = await paste(program);
-  const { code = "" } = answer.error ?? {};
-  if (!["service_unavailable", "orchestrator_unreachable"].includes(code)) return answer;
-  await new Promise((go) => setTimeout(go, 500));
-  return pasteAgain(program);
 }
 
 async function get(program: Started, id: string): Promise<Shown> {
@@ -94,7 +84,7 @@ test("npm start makes a sandbox by the line it prints, and finds it again after 
 
   const third = npmStart({ cwd: clone });
   expect(await get(third, made.id)).toEqual(made);
-  expect(await pasteAgain(third)).toMatchObject({ status: "running" });
+  expect(await paste(third)).toMatchObject({ status: "running" });
   // What a supervisor does: to npm alone.
   third.child.kill("SIGTERM");
   await third.ended;
